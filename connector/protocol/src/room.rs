@@ -1,0 +1,852 @@
+//! Room replay: who is who, what is agreed, where the head is, and whether one more event
+//! may be accepted (ADP 8 to 15).
+//!
+//! The same judgement serves both sides: a host asks [`RoomState::admit`] before it appends,
+//! a verifier asks it again in [`RoomState::apply`] for every record a host claims to have
+//! accepted. A record that fails is a host violation: the state stays as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::AgentId;
+use crate::encoding::Hash;
+use crate::envelope::VerifiedEnvelope;
+use crate::error_code::ErrorCode;
+use crate::event::{self, Kind};
+use crate::record::{Tip, VerifiedRecord};
+use crate::registry::{Registry, TypeStatus};
+
+/// What replay must look up but does not hold: memory stays flat in the length of the
+/// history.
+pub trait RoomContext {
+    /// The hash of the verified record at `seq`.
+    fn hash_at(&self, seq: u64) -> Option<Hash>;
+    /// Whether an event with this id is already in the room.
+    fn contains_event(&self, event_id: &Hash) -> bool;
+    /// The bytes of an external pack document, if it was obtained.
+    fn pack(&self, _uri: &str, _digest: &str) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// A context for rooms held in memory: archives, tests, small hosts.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryContext {
+    hashes: Vec<Hash>,
+    events: BTreeSet<Hash>,
+    packs: BTreeMap<String, Vec<u8>>,
+}
+
+impl MemoryContext {
+    /// Remembers a record that was applied.
+    pub fn push(&mut self, record: &VerifiedRecord) {
+        self.hashes.push(*record.hash());
+        self.events.insert(*record.envelope().hash());
+    }
+
+    /// Makes a pack document available.
+    pub fn add_pack(&mut self, uri: &str, bytes: Vec<u8>) {
+        self.packs.insert(uri.to_owned(), bytes);
+    }
+}
+
+impl RoomContext for MemoryContext {
+    fn hash_at(&self, seq: u64) -> Option<Hash> {
+        let index = usize::try_from(seq.checked_sub(1)?).ok()?;
+        self.hashes.get(index).copied()
+    }
+
+    fn contains_event(&self, event_id: &Hash) -> bool {
+        self.events.contains(event_id)
+    }
+
+    fn pack(&self, uri: &str, _digest: &str) -> Option<Vec<u8>> {
+        self.packs.get(uri).cloned()
+    }
+}
+
+/// Role of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Steers the room.
+    Moderator,
+    /// Talks.
+    Speaker,
+    /// Reads and signals.
+    Observer,
+}
+
+impl Role {
+    /// Text on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Moderator => "moderator",
+            Role::Speaker => "speaker",
+            Role::Observer => "observer",
+        }
+    }
+
+    /// From the wire text.
+    pub fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "moderator" => Some(Role::Moderator),
+            "speaker" => Some(Role::Speaker),
+            "observer" => Some(Role::Observer),
+            _ => None,
+        }
+    }
+
+    /// Moderators and speakers count against `max_speakers`.
+    pub fn speaks(self) -> bool {
+        self != Role::Observer
+    }
+}
+
+/// Standing of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberStatus {
+    /// In the room.
+    Active,
+    /// Left by itself.
+    Left,
+    /// Removed.
+    Removed,
+    /// Removed and banned, or banned without ever joining.
+    Banned,
+}
+
+impl MemberStatus {
+    /// Text in views.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MemberStatus::Active => "active",
+            MemberStatus::Left => "left",
+            MemberStatus::Removed => "removed",
+            MemberStatus::Banned => "banned",
+        }
+    }
+}
+
+/// One member, from replay.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// Current or last role; none for an agent banned without ever joining.
+    pub role: Option<Role>,
+    /// Standing.
+    pub status: MemberStatus,
+    /// What it said it brings.
+    pub perspective: Option<String>,
+    /// Seq of the latest join (1 for the creator).
+    pub joined_seq: Option<u64>,
+    /// Seq of the leave or removal, while not active.
+    pub left_seq: Option<u64>,
+    /// Seq of its latest own record.
+    pub last_event_seq: Option<u64>,
+}
+
+/// An approved, unused join request, as the review record carries it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Who asked.
+    pub applicant: AgentId,
+    /// The approved role.
+    pub role: Role,
+    /// From the request.
+    pub perspective: Option<String>,
+    /// When the request expires (Unix ms).
+    pub expires_at: u64,
+}
+
+/// Lifecycle status of a room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoomStatus {
+    /// Before `start_time`.
+    Scheduled,
+    /// Between `start_time` and the end.
+    Active,
+    /// Closed, or `end_time` passed.
+    Ended,
+    /// Cancelled before it began.
+    Cancelled,
+}
+
+impl RoomStatus {
+    /// Text on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RoomStatus::Scheduled => "scheduled",
+            RoomStatus::Active => "active",
+            RoomStatus::Ended => "ended",
+            RoomStatus::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The floor as the latest `turn.update` left it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// As in the payload.
+    pub turn_id: Value,
+    /// Who has the floor.
+    pub speaker: String,
+    /// Seq of the record.
+    pub assigned_seq: u64,
+    /// Deadline (Unix ms).
+    pub expires_at: Option<u64>,
+    /// `intent` or `topic`.
+    pub instruction: Option<String>,
+    /// Event id.
+    pub source_event_id: Hash,
+}
+
+/// Why an event may not be accepted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Rejection {
+    /// Protocol code.
+    pub code: ErrorCode,
+    /// What is wrong.
+    pub message: String,
+    /// The `data` member of the error, when the code has one.
+    pub data: Option<Value>,
+}
+
+impl Rejection {
+    /// A rejection without data.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Rejection { code, message: message.into(), data: None }
+    }
+}
+
+/// A record that the host accepted against the rules. It is not applied.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("host violation at seq {seq}: {rejection}")]
+pub struct HostViolation {
+    /// The record's seq.
+    pub seq: u64,
+    /// The record's hash.
+    pub record_hash: Hash,
+    /// The rule it breaks.
+    pub rejection: Rejection,
+}
+
+/// Materialized state of one room.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoomState {
+    /// The room.
+    pub room_id: String,
+    /// Who created it.
+    pub creator: AgentId,
+    /// When the host accepted the creation (Unix ms).
+    pub created_at: u64,
+    /// Contract members as last set: topic, visibility, start_time, end_time and the
+    /// optional ones.
+    pub contract: Map<String, Value>,
+    /// Everybody who ever was a member or was banned.
+    pub members: BTreeMap<AgentId, Member>,
+    /// Who may not join.
+    pub bans: BTreeSet<AgentId>,
+    /// Approved, unused join requests by id.
+    pub approvals: BTreeMap<String, Approval>,
+    /// Custom types.
+    pub registry: Registry,
+    /// Latest verified record.
+    pub tip: Tip,
+    /// Latest head-advancing record.
+    pub head: Tip,
+    /// Set by room.close or room.cancel.
+    pub finished: Option<RoomStatus>,
+    /// Latest floor assignment, expiry left to the reader.
+    pub turn: Option<Turn>,
+    /// Greatest nonce of each actor in this room.
+    pub nonces: BTreeMap<AgentId, u64>,
+}
+
+fn reject<T>(code: ErrorCode, message: impl Into<String>) -> Result<T, Rejection> {
+    Err(Rejection::new(code, message))
+}
+
+impl RoomState {
+    /// Judges and applies a room's first record.
+    ///
+    /// # Errors
+    /// [`HostViolation`] when the record is no acceptable creation.
+    pub fn genesis(record: &VerifiedRecord, ctx: &dyn RoomContext) -> Result<Self, HostViolation> {
+        let e = record.envelope();
+        Self::from_creation(record.room_id(), e, record.received_at(), record.tip(), ctx)
+            .map_err(|rejection| violation(record, rejection))
+    }
+
+    /// What the room would be, were `envelope` accepted as its creation. A host checks with
+    /// this before it makes the record.
+    ///
+    /// # Errors
+    /// [`Rejection`].
+    pub fn from_creation(
+        room_id: &str,
+        envelope: &VerifiedEnvelope,
+        received_at: u64,
+        tip: Tip,
+        ctx: &dyn RoomContext,
+    ) -> Result<Self, Rejection> {
+        if envelope.event_type() != "room.create" {
+            return reject(ErrorCode::InvalidEvent, "the first record is room.create");
+        }
+        let mut contract = envelope.payload().clone();
+        let types = contract.remove("types");
+        let mut registry = Registry::default();
+        for declaration in types.iter().filter_map(Value::as_array).flatten() {
+            let declaration = declaration.as_object().expect("shape checked with the envelope");
+            registry
+                .declare(declaration, &|uri, digest| ctx.pack(uri, digest))
+                .map_err(|e| Rejection::new(e.code, e.message))?;
+        }
+        if contract["end_time"].as_u64().unwrap_or(0) <= received_at {
+            return reject(ErrorCode::InvalidEvent, "end_time lies in the past");
+        }
+        let creator = envelope.actor().clone();
+        let member = Member {
+            role: Some(Role::Moderator),
+            status: MemberStatus::Active,
+            perspective: None,
+            joined_seq: Some(1),
+            left_seq: None,
+            last_event_seq: Some(1),
+        };
+        Ok(RoomState {
+            room_id: room_id.to_owned(),
+            created_at: received_at,
+            contract,
+            members: BTreeMap::from([(creator.clone(), member)]),
+            bans: BTreeSet::new(),
+            approvals: BTreeMap::new(),
+            registry,
+            tip,
+            head: tip,
+            finished: None,
+            turn: None,
+            nonces: BTreeMap::from([(creator.clone(), envelope.nonce())]),
+            creator,
+        })
+    }
+
+    /// `public`, `restricted` or `private`.
+    pub fn visibility(&self) -> &str {
+        self.contract["visibility"].as_str().unwrap_or("private")
+    }
+
+    fn time(&self, name: &str) -> u64 {
+        self.contract.get(name).and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// Lifecycle status at `now` (Unix ms).
+    pub fn status_at(&self, now: u64) -> RoomStatus {
+        match self.finished {
+            Some(status) => status,
+            None if now >= self.time("end_time") => RoomStatus::Ended,
+            None if now >= self.time("start_time") => RoomStatus::Active,
+            None => RoomStatus::Scheduled,
+        }
+    }
+
+    /// The member if it is in the room now.
+    pub fn active_member(&self, agent: &AgentId) -> Option<&Member> {
+        self.members.get(agent).filter(|m| m.status == MemberStatus::Active)
+    }
+
+    /// Whether `agent` is an active moderator or the (active) creator.
+    pub fn moderates(&self, agent: &AgentId) -> bool {
+        self.active_member(agent)
+            .is_some_and(|m| m.role == Some(Role::Moderator) || *agent == self.creator)
+    }
+
+    /// The kind of a built-in or registered type.
+    pub fn kind_of(&self, event_type: &str) -> Option<Kind> {
+        event::built_in_kind(event_type).or_else(|| self.registry.get(event_type).map(|d| d.kind))
+    }
+
+    /// The turn that is running at `now` (Unix ms).
+    pub fn active_turn(&self, now: u64) -> Option<&Turn> {
+        self.turn.as_ref().filter(|t| t.expires_at.is_none_or(|end| now < end))
+    }
+
+    fn speakers(&self) -> u64 {
+        let speaking =
+            |m: &&Member| m.status == MemberStatus::Active && m.role.is_some_and(Role::speaks);
+        self.members.values().filter(speaking).count() as u64
+    }
+
+    fn policy(&self, name: &str) -> Option<&Value> {
+        self.contract.get("policy").and_then(|p| p.get(name))
+    }
+
+    fn listed_moderator(&self, agent: &AgentId) -> bool {
+        *agent == self.creator
+            || self
+                .policy("moderator_agent_ids")
+                .and_then(Value::as_array)
+                .is_some_and(|list| list.iter().any(|v| v == agent.as_str()))
+    }
+
+    fn observers_allowed(&self) -> bool {
+        self.policy("observer_allowed").and_then(Value::as_bool).unwrap_or(true)
+    }
+
+    /// Whether `agent` could take `role` by itself, speakers counted: what a direct join
+    /// and an automatic approval ask.
+    ///
+    /// # Errors
+    /// [`Rejection`].
+    pub fn check_role(&self, agent: &AgentId, role: Role, approved: bool) -> Result<(), Rejection> {
+        if role == Role::Observer && !self.observers_allowed() {
+            return reject(ErrorCode::RoleNotAllowed, "observers are not allowed in this room");
+        }
+        if role == Role::Moderator && !approved && !self.listed_moderator(agent) {
+            return reject(ErrorCode::RoleNotAllowed, "only listed agents join as moderator");
+        }
+        let speaks_already =
+            self.active_member(agent).and_then(|m| m.role).is_some_and(Role::speaks);
+        if role.speaks()
+            && !speaks_already
+            && let Some(max) = self.policy("max_speakers").and_then(Value::as_u64)
+            && self.speakers() >= max
+        {
+            return reject(ErrorCode::MaxSpeakersExceeded, format!("the room has {max} speakers"));
+        }
+        Ok(())
+    }
+
+    /// Whether `envelope` may become the next record at `now` (Unix ms). Returns its kind.
+    ///
+    /// Order: replay guards, state of the room, membership, type, authority, payload, base.
+    ///
+    /// # Errors
+    /// [`Rejection`]; `room_head_mismatch` carries base and current head in `data`.
+    pub fn admit(
+        &self,
+        envelope: &VerifiedEnvelope,
+        now: u64,
+        ctx: &dyn RoomContext,
+    ) -> Result<Kind, Rejection> {
+        let event_type = envelope.event_type();
+        let actor = envelope.actor();
+        if event_type == "room.create" || envelope.room_id() != Some(&self.room_id) {
+            return reject(ErrorCode::InvalidEvent, "the event belongs to another room");
+        }
+        if ctx.contains_event(envelope.hash()) {
+            return reject(ErrorCode::InvalidEvent, "the event is already in the room");
+        }
+        if self.nonces.get(actor).is_some_and(|last| envelope.nonce() <= *last) {
+            return reject(
+                ErrorCode::NonceNotGreater,
+                "the nonce does not exceed the actor's last one in this room",
+            );
+        }
+        let kind = event::built_in_kind(event_type);
+        match self.status_at(now) {
+            RoomStatus::Ended => return reject(ErrorCode::RoomEnded, "the room has ended"),
+            RoomStatus::Cancelled => {
+                return reject(ErrorCode::RoomEnded, "the room was cancelled");
+            }
+            RoomStatus::Active if event_type == "room.cancel" => {
+                return reject(ErrorCode::PermissionDenied, "only a scheduled room is cancelled");
+            }
+            RoomStatus::Scheduled
+                if kind.is_none() || matches!(event_type, "message.create" | "room.close") =>
+            {
+                return reject(ErrorCode::RoomNotActive, "the room has not started");
+            }
+            _ => {}
+        }
+        if event_type != "room.join" && self.active_member(actor).is_none() {
+            let code = if self.bans.contains(actor) {
+                ErrorCode::MemberBanned
+            } else {
+                ErrorCode::MembershipRequired
+            };
+            return reject(code, "the actor is not an active member");
+        }
+        let kind = match kind {
+            Some(kind) => kind,
+            None => self.admit_custom(envelope)?,
+        };
+        self.admit_built_in(envelope, now, ctx)?;
+        self.admit_base(envelope, kind, ctx)?;
+        Ok(kind)
+    }
+
+    fn admit_custom(&self, envelope: &VerifiedEnvelope) -> Result<Kind, Rejection> {
+        let event_type = envelope.event_type();
+        let Some(def) = self.registry.get(event_type) else {
+            return reject(
+                ErrorCode::TypeNotDefined,
+                format!("{event_type} is not defined in this room"),
+            );
+        };
+        if def.status == TypeStatus::Disabled {
+            return reject(ErrorCode::TypeDisabled, format!("{event_type} is disabled"));
+        }
+        let actor = envelope.actor();
+        let role = self.active_member(actor).and_then(|m| m.role).map_or("", Role::as_str);
+        if *actor != self.creator && !def.role_may_send(role) {
+            return reject(
+                ErrorCode::PermissionDenied,
+                format!("the role {role:?} may not send {event_type}"),
+            );
+        }
+        def.validate(&envelope.event()["payload"]).map_err(|v| Rejection {
+            code: ErrorCode::PayloadSchemaViolation,
+            message: format!("payload{}: {}", v.path, v.message),
+            data: Some(json!({ "path": v.path, "message": v.message })),
+        })?;
+        Ok(def.kind)
+    }
+
+    fn admit_built_in(
+        &self,
+        envelope: &VerifiedEnvelope,
+        now: u64,
+        ctx: &dyn RoomContext,
+    ) -> Result<(), Rejection> {
+        let p = envelope.payload();
+        let actor = envelope.actor();
+        let moderates = || {
+            if self.moderates(actor) {
+                Ok(())
+            } else {
+                reject(ErrorCode::PermissionDenied, "the creator or a moderator may do this")
+            }
+        };
+        match envelope.event_type() {
+            "room.update" => {
+                moderates()?;
+                self.admit_update(p, now)
+            }
+            "room.close" | "room.cancel" => moderates(),
+            "type.define" => {
+                moderates()?;
+                let mut registry = self.registry.clone();
+                registry
+                    .declare(p, &|uri, digest| ctx.pack(uri, digest))
+                    .map_err(|e| Rejection::new(e.code, e.message))
+            }
+            "message.create" => {
+                let role = self.active_member(actor).and_then(|m| m.role);
+                if *actor == self.creator || role.is_some_and(Role::speaks) {
+                    Ok(())
+                } else {
+                    reject(ErrorCode::PermissionDenied, "observers do not send messages")
+                }
+            }
+            "room.join" => self.admit_join(actor, p, now),
+            "room.join.review" => {
+                moderates()?;
+                if p["request"]["room_id"] != self.room_id.as_str() {
+                    return reject(ErrorCode::JoinRequestNotFound, "a request of another room");
+                }
+                Ok(())
+            }
+            "room.member.role.update" => {
+                moderates()?;
+                let member = member_of(p)?;
+                if self.active_member(&member).is_none() {
+                    return reject(
+                        ErrorCode::MembershipRequired,
+                        "the target is not an active member",
+                    );
+                }
+                self.check_role(&member, role_of(p)?, true)
+            }
+            "room.member.remove" => {
+                moderates()?;
+                let member = member_of(p)?;
+                if member == self.creator {
+                    return reject(ErrorCode::PermissionDenied, "the creator is never removed");
+                }
+                if member == *actor {
+                    return reject(ErrorCode::PermissionDenied, "leaving is room.leave");
+                }
+                let ban = p.get("ban").and_then(Value::as_bool).unwrap_or(false);
+                if !ban && self.active_member(&member).is_none() {
+                    return reject(
+                        ErrorCode::MembershipRequired,
+                        "the target is not an active member",
+                    );
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn admit_update(&self, p: &Map<String, Value>, now: u64) -> Result<(), Rejection> {
+        let active = self.status_at(now) == RoomStatus::Active;
+        if active && p.contains_key("start_time") {
+            return reject(ErrorCode::InvalidEvent, "an active room has started already");
+        }
+        let effective =
+            |name: &str| p.get(name).and_then(Value::as_u64).unwrap_or_else(|| self.time(name));
+        if effective("start_time") >= effective("end_time") {
+            return reject(ErrorCode::InvalidEvent, "end_time must be after start_time");
+        }
+        if active && p.contains_key("end_time") && effective("end_time") <= now {
+            return reject(ErrorCode::InvalidEvent, "end_time must lie in the future");
+        }
+        Ok(())
+    }
+
+    fn admit_join(
+        &self,
+        actor: &AgentId,
+        p: &Map<String, Value>,
+        now: u64,
+    ) -> Result<(), Rejection> {
+        if self.bans.contains(actor) {
+            return reject(ErrorCode::MemberBanned, "the agent is banned from this room");
+        }
+        if self.active_member(actor).is_some() {
+            return reject(ErrorCode::InvalidEvent, "the agent is an active member already");
+        }
+        let role = role_of(p)?;
+        let Some(request_id) = p.get("request_id").and_then(Value::as_str) else {
+            if self.visibility() != "public" {
+                return reject(
+                    ErrorCode::ApprovalRequired,
+                    "this room is joined with an approved request",
+                );
+            }
+            return self.check_role(actor, role, false);
+        };
+        match self.approvals.get(request_id) {
+            Some(approval) if approval.applicant == *actor => {
+                if approval.role != role {
+                    return reject(
+                        ErrorCode::JoinRequestRoleMismatch,
+                        format!("the approved role is {}", approval.role.as_str()),
+                    );
+                }
+                if now >= approval.expires_at {
+                    return reject(ErrorCode::JoinRequestExpired, "the approval has expired");
+                }
+                self.check_role(actor, role, true)
+            }
+            // A public room approves by itself, which leaves no record.
+            None if self.visibility() == "public" => self.check_role(actor, role, false),
+            _ => reject(ErrorCode::JoinRequestNotApproved, "no approved request of this id"),
+        }
+    }
+
+    fn admit_base(
+        &self,
+        envelope: &VerifiedEnvelope,
+        kind: Kind,
+        ctx: &dyn RoomContext,
+    ) -> Result<(), Rejection> {
+        let Some((seq, hash)) = envelope.base() else {
+            return reject(ErrorCode::InvalidEvent, "base_seq and base_hash are required");
+        };
+        if kind.advances_head() {
+            if (seq, hash) != (self.head.seq, self.head.hash) {
+                return Err(Rejection {
+                    code: ErrorCode::RoomHeadMismatch,
+                    message: "the room head has moved".to_owned(),
+                    data: Some(json!({
+                        "base_seq": seq, "base_hash": hash,
+                        "current_seq": self.head.seq, "current_hash": self.head.hash,
+                    })),
+                });
+            }
+        } else if ctx.hash_at(seq) != Some(hash) {
+            return Err(Rejection {
+                code: ErrorCode::BaseRecordMismatch,
+                message: "the base names no accepted record".to_owned(),
+                data: Some(json!({
+                    "base_seq": seq, "base_hash": hash,
+                    "current_seq": self.tip.seq, "current_hash": self.tip.hash,
+                })),
+            });
+        }
+        Ok(())
+    }
+
+    /// Judges the next record and applies it. `ctx` knows every record before this one.
+    /// Returns the event's kind.
+    ///
+    /// # Errors
+    /// [`HostViolation`]; the state is unchanged.
+    pub fn apply(
+        &mut self,
+        record: &VerifiedRecord,
+        ctx: &dyn RoomContext,
+    ) -> Result<Kind, HostViolation> {
+        let envelope = record.envelope();
+        let kind = self
+            .admit(envelope, record.received_at(), ctx)
+            .map_err(|rejection| violation(record, rejection))?;
+        let actor = envelope.actor().clone();
+        let p = envelope.payload();
+        match envelope.event_type() {
+            "room.update" => self.apply_update(p),
+            "room.close" => self.finished = Some(RoomStatus::Ended),
+            "room.cancel" => self.finished = Some(RoomStatus::Cancelled),
+            "type.define" => self
+                .registry
+                .declare(p, &|uri, digest| ctx.pack(uri, digest))
+                .expect("admitted just above with the same registry"),
+            "room.join" => self.apply_join(&actor, p, record.seq()),
+            "room.join.review" => self.apply_review(p),
+            "room.leave" => {
+                if let Some(m) = self.members.get_mut(&actor) {
+                    m.status = MemberStatus::Left;
+                    m.left_seq = Some(record.seq());
+                }
+            }
+            "room.member.role.update" => {
+                if let (Ok(target), Ok(role)) = (member_of(p), role_of(p))
+                    && let Some(m) = self.members.get_mut(&target)
+                {
+                    m.role = Some(role);
+                }
+            }
+            "room.member.remove" => self.apply_remove(p, record.seq()),
+            "turn.update" => self.apply_turn(p, record),
+            _ => {}
+        }
+        if let Some(m) = self.members.get_mut(&actor) {
+            m.last_event_seq = Some(record.seq());
+        }
+        self.nonces.insert(actor, envelope.nonce());
+        self.tip = record.tip();
+        if kind.advances_head() {
+            self.head = record.tip();
+        }
+        Ok(kind)
+    }
+
+    fn apply_update(&mut self, p: &Map<String, Value>) {
+        for (name, value) in p {
+            let cleared = match value {
+                Value::String(text) => text.is_empty(),
+                Value::Array(items) => items.is_empty(),
+                Value::Object(members) => members.is_empty(),
+                _ => false,
+            };
+            if cleared {
+                self.contract.remove(name);
+            } else {
+                self.contract.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    fn apply_join(&mut self, actor: &AgentId, p: &Map<String, Value>, seq: u64) {
+        let approval =
+            p.get("request_id").and_then(Value::as_str).and_then(|id| self.approvals.remove(id));
+        let perspective = match approval {
+            Some(approval) => approval.perspective,
+            None => p.get("perspective").and_then(Value::as_str).map(str::to_owned),
+        };
+        let member = Member {
+            role: role_of(p).ok(),
+            status: MemberStatus::Active,
+            perspective,
+            joined_seq: Some(seq),
+            left_seq: None,
+            last_event_seq: Some(seq),
+        };
+        self.members.insert(actor.clone(), member);
+    }
+
+    fn apply_review(&mut self, p: &Map<String, Value>) {
+        let request = &p["request"];
+        let (Some(id), Some(Ok(applicant))) =
+            (request["id"].as_str(), request["applicant"].as_str().map(AgentId::parse))
+        else {
+            return;
+        };
+        if p["decision"] == "approve"
+            && let Ok(role) = role_of(p)
+        {
+            if self.bans.remove(&applicant)
+                && let Some(m) = self.members.get_mut(&applicant)
+                && m.status == MemberStatus::Banned
+            {
+                m.status = MemberStatus::Removed;
+            }
+            self.approvals.insert(
+                id.to_owned(),
+                Approval {
+                    applicant,
+                    role,
+                    perspective: request["perspective"].as_str().map(str::to_owned),
+                    expires_at: request["expires_at"].as_u64().unwrap_or(0),
+                },
+            );
+        } else {
+            self.approvals.remove(id);
+        }
+    }
+
+    fn apply_remove(&mut self, p: &Map<String, Value>, seq: u64) {
+        let Ok(target) = member_of(p) else { return };
+        let ban = p.get("ban").and_then(Value::as_bool).unwrap_or(false);
+        if ban {
+            self.bans.insert(target.clone());
+            self.approvals.retain(|_, a| a.applicant != target);
+        }
+        let status = if ban { MemberStatus::Banned } else { MemberStatus::Removed };
+        let member = self.members.entry(target).or_insert(Member {
+            role: None,
+            status,
+            perspective: None,
+            joined_seq: None,
+            left_seq: None,
+            last_event_seq: None,
+        });
+        if member.status == MemberStatus::Active {
+            member.left_seq = Some(seq);
+        }
+        member.status = status;
+    }
+
+    fn apply_turn(&mut self, p: &Map<String, Value>, record: &VerifiedRecord) {
+        let text = |name: &str| p.get(name).and_then(Value::as_str);
+        if text("scope").unwrap_or("floor") != "floor" {
+            return;
+        }
+        self.turn = match text("state").unwrap_or("assigned") {
+            "assigned" | "handoff" => Some(Turn {
+                turn_id: p.get("turn_id").cloned().unwrap_or(Value::Null),
+                speaker: text("speaker").unwrap_or_default().to_owned(),
+                assigned_seq: record.seq(),
+                expires_at: p.get("expires_at").and_then(Value::as_u64),
+                instruction: text("intent").or(text("topic")).map(str::to_owned),
+                source_event_id: *record.envelope().hash(),
+            }),
+            _ => None,
+        };
+    }
+}
+
+fn violation(record: &VerifiedRecord, rejection: Rejection) -> HostViolation {
+    HostViolation { seq: record.seq(), record_hash: *record.hash(), rejection }
+}
+
+fn member_of(p: &Map<String, Value>) -> Result<AgentId, Rejection> {
+    p.get("member")
+        .and_then(Value::as_str)
+        .and_then(|text| AgentId::parse(text).ok())
+        .ok_or_else(|| Rejection::new(ErrorCode::InvalidEvent, "member is no Agent ID"))
+}
+
+fn role_of(p: &Map<String, Value>) -> Result<Role, Rejection> {
+    p.get("role")
+        .and_then(Value::as_str)
+        .and_then(Role::from_text)
+        .ok_or_else(|| Rejection::new(ErrorCode::InvalidEvent, "role is no role"))
+}
