@@ -115,7 +115,7 @@ pub(crate) fn check(event: &Map<String, Value>) -> Result<Common<'_>, ShapeError
             if event_type != "profile.update" {
                 return Err(ShapeError::new("type", "a profile event is a profile.update"));
             }
-            check_profile(payload, actor)?;
+            crate::profile::check_payload(payload, actor)?;
         }
         DISCOURSE_PROTOCOL => check_discourse(event, event_type, payload)?,
         _ => return Err(ShapeError::new("protocol", "unknown protocol")),
@@ -135,9 +135,7 @@ fn check_discourse(
         let mut allowed = base.to_vec();
         allowed.extend(["room_id", "base_seq", "base_hash", "mentions"]);
         only(event, "", &allowed)?;
-        if string(event, "room_id")?.is_empty() {
-            return Err(ShapeError::new("room_id", "must not be empty"));
-        }
+        not_empty(event, "room_id")?;
         integer(event, "base_seq", 1)?;
         hash(event, "base_hash")?;
         if event.contains_key("mentions") {
@@ -189,9 +187,6 @@ pub fn check_payload(event_type: &str, p: &Map<String, Value>) -> Result<(), Sha
             contract(p)?;
             if let Some(types) = p.get("types") {
                 let types = types.as_array().ok_or_else(|| ShapeError::new("types", "an array"))?;
-                if types.len() > 64 {
-                    return Err(ShapeError::new("types", "more than 64 types"));
-                }
                 for (i, declaration) in types.iter().enumerate() {
                     let declaration = declaration
                         .as_object()
@@ -241,9 +236,7 @@ pub fn check_payload(event_type: &str, p: &Map<String, Value>) -> Result<(), Sha
         "type.define" => crate::registry::check_declaration(p),
         "message.create" => {
             only(p, "", &["content_type", "content", "references", "extra"])?;
-            if string(p, "content_type")?.is_empty() {
-                return Err(ShapeError::new("content_type", "must not be empty"));
-            }
+            not_empty(p, "content_type")?;
             match p.get("content") {
                 Some(Value::String(_) | Value::Object(_)) => {}
                 _ => return Err(ShapeError::new("content", "required, a string or an object")),
@@ -255,7 +248,7 @@ pub fn check_payload(event_type: &str, p: &Map<String, Value>) -> Result<(), Sha
             role(p, "role")?;
             if p.contains_key("request_id") {
                 only(p, "", &["role", "request_id"])?;
-                string(p, "request_id").map(|_| ())
+                not_empty(p, "request_id").map(|_| ())
             } else {
                 only(p, "", &["role", "perspective"])?;
                 optional_string(p, "perspective")
@@ -269,23 +262,19 @@ pub fn check_payload(event_type: &str, p: &Map<String, Value>) -> Result<(), Sha
                 e
             })?;
             let decision = one_of(p, "decision", &["approve", "reject"])?;
-            match (decision, p.contains_key("role")) {
-                ("approve", _) => {
-                    role(p, "role")?;
-                }
-                ("reject", true) => {
-                    return Err(ShapeError::new("role", "a rejection assigns no role"));
-                }
-                _ => {}
+            // A rejection may still name the role it was about.
+            if decision == "approve" || p.contains_key("role") {
+                role(p, "role")?;
             }
             optional_string(p, "reason")?;
             optional_object(p, "extra")
         }
         "room.member.role.update" => {
-            only(p, "", &["member", "role", "reason"])?;
+            only(p, "", &["member", "role", "reason", "extra"])?;
             agent(p, "member")?;
             role(p, "role")?;
-            optional_string(p, "reason")
+            optional_string(p, "reason")?;
+            optional_object(p, "extra")
         }
         "room.member.remove" => {
             only(p, "", &["member", "ban", "reason", "references", "extra"])?;
@@ -321,8 +310,8 @@ pub fn check_join_request(r: &Map<String, Value>) -> Result<(), ShapeError> {
             "extra",
         ],
     )?;
-    string(r, "id")?;
-    string(r, "room_id")?;
+    not_empty(r, "id")?;
+    not_empty(r, "room_id")?;
     agent(r, "applicant")?;
     role(r, "role")?;
     optional_string(r, "perspective")?;
@@ -368,15 +357,6 @@ fn contract(p: &Map<String, Value>) -> Result<(), ShapeError> {
     optional_object(policy, "extra").map_err(|e| bad("extra", &e.message))
 }
 
-fn check_profile(p: &Map<String, Value>, actor: &str) -> Result<(), ShapeError> {
-    let at = |e: ShapeError| ShapeError::new(&format!("payload.{}", e.path), &e.message);
-    if string(p, "id").map_err(at)? != actor {
-        return Err(ShapeError::new("payload.id", "must be the actor"));
-    }
-    string(p, "name").map_err(at)?;
-    Ok(())
-}
-
 // Small readers: each names the member it could not read.
 
 pub(crate) fn only(m: &Map<String, Value>, at: &str, allowed: &[&str]) -> Result<(), ShapeError> {
@@ -395,6 +375,14 @@ pub(crate) fn not_blank<'a>(m: &'a Map<String, Value>, name: &str) -> Result<&'a
     let text = string(m, name)?;
     if text.trim().is_empty() {
         return Err(ShapeError::new(name, "must not be blank"));
+    }
+    Ok(text)
+}
+
+pub(crate) fn not_empty<'a>(m: &'a Map<String, Value>, name: &str) -> Result<&'a str, ShapeError> {
+    let text = string(m, name)?;
+    if text.is_empty() {
+        return Err(ShapeError::new(name, "must not be empty"));
     }
     Ok(text)
 }
@@ -435,7 +423,9 @@ fn hash(m: &Map<String, Value>, name: &str) -> Result<Hash, ShapeError> {
 }
 
 fn agent(m: &Map<String, Value>, name: &str) -> Result<(), ShapeError> {
-    AgentId::parse(string(m, name)?).map(|_| ()).map_err(|e| ShapeError::new(name, &e.to_string()))
+    AgentId::parse_named(string(m, name)?)
+        .map(|_| ())
+        .map_err(|e| ShapeError::new(name, &e.to_string()))
 }
 
 fn unique<'a>(list: &'a [Value], name: &str) -> Result<Vec<&'a str>, ShapeError> {
@@ -452,10 +442,19 @@ fn unique<'a>(list: &'a [Value], name: &str) -> Result<Vec<&'a str>, ShapeError>
     Ok(seen)
 }
 
+/// A required array of strings.
+pub(crate) fn strings(m: &Map<String, Value>, name: &str) -> Result<(), ShapeError> {
+    let list = m.get(name).and_then(Value::as_array);
+    match list {
+        Some(list) if list.iter().all(Value::is_string) => Ok(()),
+        _ => Err(ShapeError::new(name, "an array of strings")),
+    }
+}
+
 fn agents(m: &Map<String, Value>, name: &str) -> Result<usize, ShapeError> {
     let list = m[name].as_array().ok_or_else(|| ShapeError::new(name, "an array"))?;
     for text in unique(list, name)? {
-        AgentId::parse(text).map_err(|e| ShapeError::new(name, &e.to_string()))?;
+        AgentId::parse_named(text).map_err(|e| ShapeError::new(name, &e.to_string()))?;
     }
     Ok(list.len())
 }

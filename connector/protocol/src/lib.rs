@@ -10,20 +10,25 @@
 #![warn(missing_docs)]
 
 pub mod agent_id;
+pub mod archive;
 pub mod encoding;
 pub mod envelope;
 pub mod error_code;
 pub mod event;
+pub mod evidence;
 pub mod jcs;
 pub mod json;
 pub mod jwt;
 pub mod keys;
+pub mod limits;
 pub mod nonce;
 pub mod origin;
 pub mod pack;
+pub mod profile;
 pub mod record;
 pub mod registry;
 pub mod room;
+pub mod schema;
 pub mod sse;
 
 pub use agent_id::AgentId;

@@ -1,9 +1,10 @@
 //! Type packs: the registered ones, bundled, and external ones by digest.
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use sha3::Sha3_256;
 
 use crate::{encoding, json};
-use sha2::{Digest, Sha256};
 
 /// Why an external pack document is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,16 +42,76 @@ pub fn registered(id: &str) -> Option<Vec<Map<String, Value>>> {
     Some(definitions(&value).expect("bundled documents are tested"))
 }
 
-/// Parses an external pack document after checking its digest (`sha256:<base64url>`).
+/// What a declaration says its pack document hashes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackDigest {
+    /// `sha256:<base64url>`, the form of the protocol text.
+    Sha256([u8; 32]),
+    /// `sha3-256:<base64url>`, which published peers write too.
+    Sha3_256([u8; 32]),
+}
+
+impl PackDigest {
+    /// Reads `<algorithm>:<base64url>`; none for a foreign algorithm or spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (algorithm, digest) = text.split_once(':')?;
+        let digest = encoding::decode_array::<32>(digest).ok()?;
+        match algorithm {
+            "sha256" => Some(PackDigest::Sha256(digest)),
+            "sha3-256" => Some(PackDigest::Sha3_256(digest)),
+            _ => None,
+        }
+    }
+
+    /// Whether `bytes` have this digest.
+    pub fn matches(&self, bytes: &[u8]) -> bool {
+        match self {
+            PackDigest::Sha256(digest) => Sha256::digest(bytes).as_slice() == digest,
+            PackDigest::Sha3_256(digest) => Sha3_256::digest(bytes).as_slice() == digest,
+        }
+    }
+}
+
+/// Checks the raw bytes of a pack document against its declared digest.
+///
+/// # Errors
+/// [`PackError::Digest`].
+pub fn check_digest(bytes: &[u8], digest: &str) -> Result<(), PackError> {
+    match PackDigest::parse(digest) {
+        Some(digest) if digest.matches(bytes) => Ok(()),
+        _ => Err(PackError::Digest),
+    }
+}
+
+/// Parses an external pack document after checking its digest.
 ///
 /// # Errors
 /// [`PackError`].
 pub fn parse(bytes: &[u8], digest: &str) -> Result<Vec<Map<String, Value>>, PackError> {
-    if digest != format!("sha256:{}", encoding::encode(Sha256::digest(bytes))) {
-        return Err(PackError::Digest);
-    }
+    parse_for(bytes, digest, "")
+}
+
+/// As [`parse`], for the pack that `uri` names: a document may be one pack, or a collection
+/// `{ protocol, packs }` that holds a pack with that id or only one.
+///
+/// # Errors
+/// [`PackError`].
+pub fn parse_for(
+    bytes: &[u8],
+    digest: &str,
+    uri: &str,
+) -> Result<Vec<Map<String, Value>>, PackError> {
+    check_digest(bytes, digest)?;
     let value = json::parse(bytes).map_err(|e| PackError::Shape(e.to_string()))?;
-    definitions(&value)
+    let pack = match value.get("packs").and_then(Value::as_array) {
+        None => &value,
+        Some(packs) => match packs.iter().find(|p| p["id"] == uri) {
+            Some(pack) => pack,
+            None if packs.len() == 1 => &packs[0],
+            None => return Err(PackError::Shape(format!("no pack of the id {uri}"))),
+        },
+    };
+    definitions(pack)
 }
 
 fn definitions(value: &Value) -> Result<Vec<Map<String, Value>>, PackError> {

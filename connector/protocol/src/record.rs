@@ -176,6 +176,21 @@ impl CheckedRecord {
         &self.0.envelope
     }
 
+    /// The room it says it belongs to.
+    pub fn room_id(&self) -> &str {
+        &self.0.room_id
+    }
+
+    /// When the host says it accepted it (Unix ms).
+    pub fn received_at(&self) -> u64 {
+        self.0.received_at
+    }
+
+    /// The record as it goes over the wire.
+    pub fn to_value(&self) -> Value {
+        self.0.to_value()
+    }
+
     /// Joins the record to the chain that ends at `tip` (none before the first record).
     ///
     /// # Errors

@@ -11,10 +11,12 @@ use crate::event::{
     self, Kind, ShapeError, integer, is_custom_type_name, object, one_of, only, optional_object,
     optional_string, string,
 };
+pub use crate::schema::SchemaViolation;
+use crate::schema::{CompiledSchema, SchemaError};
 
-/// Largest serialized schema (bytes).
+/// Largest serialized schema that ADP 21 recommends to hosts (bytes).
 pub const MAX_SCHEMA_BYTES: usize = 16 * 1024;
-/// Most types in one room.
+/// Most types in one room that ADP 21 recommends to hosts.
 pub const MAX_TYPES: usize = 64;
 
 /// Whether a type may be used.
@@ -41,22 +43,13 @@ pub struct TypeDef {
     /// The definition as declared, overrides applied: what views show.
     pub definition: Map<String, Value>,
     #[serde(skip)]
-    compiled: OnceLock<Option<Arc<jsonschema::Validator>>>,
+    compiled: OnceLock<Option<Arc<CompiledSchema>>>,
 }
 
 impl PartialEq for TypeDef {
     fn eq(&self, other: &Self) -> bool {
         self.definition == other.definition
     }
-}
-
-/// Where a payload fails its schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SchemaViolation {
-    /// JSON pointer into the payload.
-    pub path: String,
-    /// What the schema wants there.
-    pub message: String,
 }
 
 /// A registry refusal with its protocol code.
@@ -77,7 +70,8 @@ impl TypeDef {
     /// Reads one inline definition.
     ///
     /// # Errors
-    /// `invalid_event` for shape, `payload_schema_violation` for a schema that is none.
+    /// `invalid_event`, for the shape or for a schema that is none, leaves the document or
+    /// is too costly.
     pub fn from_definition(d: &Map<String, Value>) -> Result<Self, RegistryError> {
         check_definition(d)
             .map_err(|e| refuse(ErrorCode::InvalidEvent, format!("type definition {e}")))?;
@@ -95,22 +89,18 @@ impl TypeDef {
             Some("disabled") => TypeStatus::Disabled,
             _ => TypeStatus::Active,
         };
-        let def = TypeDef { kind, roles, status, definition: d.clone(), compiled: OnceLock::new() };
-        if def.validator().is_none() {
-            return Err(refuse(ErrorCode::InvalidEvent, "type definition schema does not compile"));
-        }
-        Ok(def)
+        let schema = CompiledSchema::compile(&d["schema"]).map_err(|e: SchemaError| {
+            let name = d["type"].as_str().unwrap_or_default();
+            refuse(ErrorCode::InvalidEvent, format!("type definition {name}: schema: {e}"))
+        })?;
+        let compiled = OnceLock::from(Some(Arc::new(schema)));
+        Ok(TypeDef { kind, roles, status, definition: d.clone(), compiled })
     }
 
-    fn validator(&self) -> Option<&Arc<jsonschema::Validator>> {
+    /// A definition that was read back from storage compiles on first use.
+    fn schema(&self) -> Option<&Arc<CompiledSchema>> {
         self.compiled
-            .get_or_init(|| {
-                jsonschema::options()
-                    .with_draft(jsonschema::Draft::Draft202012)
-                    .build(&self.definition["schema"])
-                    .ok()
-                    .map(Arc::new)
-            })
+            .get_or_init(|| CompiledSchema::compile(&self.definition["schema"]).ok().map(Arc::new))
             .as_ref()
     }
 
@@ -119,16 +109,13 @@ impl TypeDef {
     /// # Errors
     /// The first failing member.
     pub fn validate(&self, payload: &Value) -> Result<(), SchemaViolation> {
-        let Some(validator) = self.validator() else {
-            return Err(SchemaViolation {
+        match self.schema() {
+            Some(schema) => schema.validate(payload),
+            None => Err(SchemaViolation {
                 path: String::new(),
                 message: "the schema does not compile".to_owned(),
-            });
-        };
-        validator.validate(payload).map_err(|e| SchemaViolation {
-            path: e.instance_path().to_string(),
-            message: e.to_string().chars().take(400).collect(),
-        })
+            }),
+        }
     }
 
     /// Whether a member of `role` may send it (the creator is not asked).
@@ -187,9 +174,6 @@ impl Registry {
             }
             next.insert(name, def);
         }
-        if next.len() > MAX_TYPES {
-            return Err(refuse(ErrorCode::PayloadTooLarge, "more than 64 types in a room"));
-        }
         self.types = next;
         Ok(())
     }
@@ -205,7 +189,7 @@ fn resolve(d: &Map<String, Value>, packs: PackSource<'_>) -> Result<Vec<TypeDef>
         let bytes = packs(uri, digest).ok_or_else(|| {
             refuse(ErrorCode::PackUnavailable, "the pack document is not available")
         })?;
-        crate::pack::parse(&bytes, digest)
+        crate::pack::parse_for(&bytes, digest, uri)
             .map_err(|e| refuse(ErrorCode::PackUnavailable, e.to_string()))?
     } else {
         return Ok(vec![TypeDef::from_definition(d)?]);
@@ -257,12 +241,11 @@ pub fn check_declaration(d: &Map<String, Value>) -> Result<(), ShapeError> {
     } else {
         only(d, "", &["pack", "digest", "types", "overrides"])?;
         string(d, "pack")?;
-        let digest = string(d, "digest")?;
-        let ok = digest
-            .strip_prefix("sha256:")
-            .is_some_and(|t| crate::encoding::decode_array::<32>(t).is_ok());
-        if !ok {
-            return Err(ShapeError::new("digest", "sha256: and base64url of 32 bytes"));
+        if crate::pack::PackDigest::parse(string(d, "digest")?).is_none() {
+            return Err(ShapeError::new(
+                "digest",
+                "sha256: or sha3-256: and base64url of 32 bytes",
+            ));
         }
     }
     if let Some(types) = d.get("types") {
@@ -310,13 +293,9 @@ fn check_definition(d: &Map<String, Value>) -> Result<(), ShapeError> {
         return Err(ShapeError::new("type", "not a custom type name"));
     }
     one_of(d, "kind", &["message", "signal", "control"])?;
-    event::not_blank(d, "title")?;
-    let schema = object(d, "schema")?;
-    let size = crate::jcs::to_vec(&d["schema"]).len();
-    if size > MAX_SCHEMA_BYTES {
-        return Err(ShapeError::new("schema", "larger than 16 KiB"));
-    }
-    check_schema(schema, &d["schema"])?;
+    event::not_empty(d, "title")?;
+    // What the schema may hold and cost is judged when it is compiled.
+    object(d, "schema")?;
     optional_string(d, "description")?;
     optional_string(d, "version")?;
     optional_object(d, "extra")?;
@@ -342,25 +321,4 @@ fn check_tunables(d: &Map<String, Value>) -> Result<(), ShapeError> {
         }
     }
     Ok(())
-}
-
-/// A schema is untrusted input: self-contained, of bounded cost.
-fn check_schema(_schema: &Map<String, Value>, whole: &Value) -> Result<(), ShapeError> {
-    fn walk(v: &Value) -> Result<(), ShapeError> {
-        match v {
-            Value::Object(m) => {
-                for name in ["$ref", "$dynamicRef"] {
-                    if let Some(Value::String(target)) = m.get(name)
-                        && !target.starts_with('#')
-                    {
-                        return Err(ShapeError::new("schema", "no remote references"));
-                    }
-                }
-                m.values().try_for_each(walk)
-            }
-            Value::Array(items) => items.iter().try_for_each(walk),
-            _ => Ok(()),
-        }
-    }
-    walk(whole)
 }

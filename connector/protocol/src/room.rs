@@ -18,6 +18,10 @@ use crate::event::{self, Kind};
 use crate::record::{Tip, VerifiedRecord};
 use crate::registry::{Registry, TypeStatus};
 
+/// How late a host may carry out a scheduled end (or start, for a cancellation) before a
+/// verifier calls it a violation (ms). A host that judges by its own clock never needs it.
+pub const SCHEDULER_GRACE_MS: u64 = 5_000;
+
 /// What replay must look up but does not hold: memory stays flat in the length of the
 /// history.
 pub trait RoomContext {
@@ -253,6 +257,9 @@ pub struct RoomState {
     pub bans: BTreeSet<AgentId>,
     /// Approved, unused join requests by id.
     pub approvals: BTreeMap<String, Approval>,
+    /// Ids of the join requests that were reviewed: each is reviewed once.
+    #[serde(default)]
+    pub reviewed: BTreeSet<String>,
     /// Custom types.
     pub registry: Registry,
     /// Latest verified record.
@@ -306,9 +313,6 @@ impl RoomState {
                 .declare(declaration, &|uri, digest| ctx.pack(uri, digest))
                 .map_err(|e| Rejection::new(e.code, e.message))?;
         }
-        if contract["end_time"].as_u64().unwrap_or(0) <= received_at {
-            return reject(ErrorCode::InvalidEvent, "end_time lies in the past");
-        }
         let creator = envelope.actor().clone();
         let member = Member {
             role: Some(Role::Moderator),
@@ -325,6 +329,7 @@ impl RoomState {
             members: BTreeMap::from([(creator.clone(), member)]),
             bans: BTreeSet::new(),
             approvals: BTreeMap::new(),
+            reviewed: BTreeSet::new(),
             registry,
             tip,
             head: tip,
@@ -375,10 +380,12 @@ impl RoomState {
         self.turn.as_ref().filter(|t| t.expires_at.is_none_or(|end| now < end))
     }
 
-    fn speakers(&self) -> u64 {
-        let speaking =
-            |m: &&Member| m.status == MemberStatus::Active && m.role.is_some_and(Role::speaks);
-        self.members.values().filter(speaking).count() as u64
+    /// Active members that speak (moderators and speakers), and active observers.
+    pub fn head_count(&self) -> (usize, usize) {
+        let active = self.members.values().filter(|m| m.status == MemberStatus::Active);
+        let (speaking, observing): (Vec<_>, Vec<_>) =
+            active.partition(|m| m.role.is_some_and(Role::speaks));
+        (speaking.len(), observing.len())
     }
 
     fn policy(&self, name: &str) -> Option<&Value> {
@@ -414,7 +421,7 @@ impl RoomState {
         if role.speaks()
             && !speaks_already
             && let Some(max) = self.policy("max_speakers").and_then(Value::as_u64)
-            && self.speakers() >= max
+            && self.head_count().0 as u64 >= max
         {
             return reject(ErrorCode::MaxSpeakersExceeded, format!("the room has {max} speakers"));
         }
@@ -537,17 +544,40 @@ impl RoomState {
             }
             "message.create" => {
                 let role = self.active_member(actor).and_then(|m| m.role);
-                if *actor == self.creator || role.is_some_and(Role::speaks) {
-                    Ok(())
-                } else {
-                    reject(ErrorCode::PermissionDenied, "observers do not send messages")
+                if *actor != self.creator && !role.is_some_and(Role::speaks) {
+                    return reject(ErrorCode::PermissionDenied, "observers do not send messages");
                 }
+                let foreign = |id: &Value| {
+                    let id = id.as_str().and_then(|text| Hash::parse(text).ok());
+                    !id.is_some_and(|id| ctx.contains_event(&id))
+                };
+                if p.get("references")
+                    .and_then(Value::as_array)
+                    .is_some_and(|r| r.iter().any(foreign))
+                {
+                    return reject(
+                        ErrorCode::InvalidEvent,
+                        "references name events of this room only",
+                    );
+                }
+                Ok(())
             }
             "room.join" => self.admit_join(actor, p, now),
             "room.join.review" => {
                 moderates()?;
-                if p["request"]["room_id"] != self.room_id.as_str() {
+                let request = &p["request"];
+                if request["room_id"] != self.room_id.as_str() {
                     return reject(ErrorCode::JoinRequestNotFound, "a request of another room");
+                }
+                if request["id"].as_str().is_some_and(|id| self.reviewed.contains(id)) {
+                    return reject(
+                        ErrorCode::JoinRequestNotFound,
+                        "the request was reviewed before: none is pending",
+                    );
+                }
+                if p["decision"] == "approve" {
+                    let applicant = named(request, "applicant")?;
+                    self.check_role(&applicant, role_of(p)?, true)?;
                 }
                 Ok(())
             }
@@ -630,7 +660,7 @@ impl RoomState {
                         format!("the approved role is {}", approval.role.as_str()),
                     );
                 }
-                if now >= approval.expires_at {
+                if now > approval.expires_at {
                     return reject(ErrorCode::JoinRequestExpired, "the approval has expired");
                 }
                 self.check_role(actor, role, true)
@@ -686,7 +716,7 @@ impl RoomState {
     ) -> Result<Kind, HostViolation> {
         let envelope = record.envelope();
         let kind = self
-            .admit(envelope, record.received_at(), ctx)
+            .admit(envelope, self.judged_at(record), ctx)
             .map_err(|rejection| violation(record, rejection))?;
         let actor = envelope.actor().clone();
         let p = envelope.payload();
@@ -728,6 +758,25 @@ impl RoomState {
         Ok(kind)
     }
 
+    /// The moment a verifier judges a record at: when it was received, unless that lies so
+    /// little past a scheduled change that the host's scheduler may not have run yet (ADP 8
+    /// binds hosts to their "scheduler guarantees" only).
+    fn judged_at(&self, record: &VerifiedRecord) -> u64 {
+        let received = record.received_at();
+        let late = |name: &str| {
+            let due = self.time(name);
+            (received >= due && received - due < SCHEDULER_GRACE_MS).then(|| due.saturating_sub(1))
+        };
+        let before = match record.envelope().event_type() {
+            "room.cancel" => late("start_time"),
+            _ => late("end_time"),
+        };
+        match (self.finished, before) {
+            (None, Some(before)) => before,
+            _ => received,
+        }
+    }
+
     fn apply_update(&mut self, p: &Map<String, Value>) {
         for (name, value) in p {
             let cleared = match value {
@@ -764,19 +813,23 @@ impl RoomState {
 
     fn apply_review(&mut self, p: &Map<String, Value>) {
         let request = &p["request"];
-        let (Some(id), Some(Ok(applicant))) =
-            (request["id"].as_str(), request["applicant"].as_str().map(AgentId::parse))
+        let (Some(id), Ok(applicant)) = (request["id"].as_str(), named(request, "applicant"))
         else {
             return;
         };
+        self.reviewed.insert(id.to_owned());
         if p["decision"] == "approve"
             && let Ok(role) = role_of(p)
         {
             if self.bans.remove(&applicant)
                 && let Some(m) = self.members.get_mut(&applicant)
-                && m.status == MemberStatus::Banned
             {
-                m.status = MemberStatus::Removed;
+                if m.joined_seq.is_none() {
+                    // Banned before it ever came: with the ban gone nothing is known of it.
+                    self.members.remove(&applicant);
+                } else {
+                    m.status = MemberStatus::Removed;
+                }
             }
             self.approvals.insert(
                 id.to_owned(),
@@ -797,7 +850,6 @@ impl RoomState {
         let ban = p.get("ban").and_then(Value::as_bool).unwrap_or(false);
         if ban {
             self.bans.insert(target.clone());
-            self.approvals.retain(|_, a| a.applicant != target);
         }
         let status = if ban { MemberStatus::Banned } else { MemberStatus::Removed };
         let member = self.members.entry(target).or_insert(Member {
@@ -838,10 +890,16 @@ fn violation(record: &VerifiedRecord, rejection: Rejection) -> HostViolation {
 }
 
 fn member_of(p: &Map<String, Value>) -> Result<AgentId, Rejection> {
-    p.get("member")
-        .and_then(Value::as_str)
-        .and_then(|text| AgentId::parse(text).ok())
-        .ok_or_else(|| Rejection::new(ErrorCode::InvalidEvent, "member is no Agent ID"))
+    named(p.get("member").unwrap_or(&Value::Null), "")
+}
+
+/// The Agent ID at `value`, or at its member `name`.
+fn named(value: &Value, name: &str) -> Result<AgentId, Rejection> {
+    let value = if name.is_empty() { value } else { &value[name] };
+    value
+        .as_str()
+        .and_then(|text| AgentId::parse_named(text).ok())
+        .ok_or_else(|| Rejection::new(ErrorCode::InvalidEvent, "not an Agent ID"))
 }
 
 fn role_of(p: &Map<String, Value>) -> Result<Role, Rejection> {

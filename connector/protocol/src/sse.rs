@@ -14,7 +14,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { max_line: 1024 * 1024, max_event: 1024 * 1024 }
+        // A 256 KiB payload, escaped as badly as JSON allows, and its envelope.
+        Limits { max_line: 2 * 1024 * 1024, max_event: 2 * 1024 * 1024 }
     }
 }
 

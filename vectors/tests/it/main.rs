@@ -1,0 +1,4 @@
+//! The vectors against this project's own answers, the driver against answers that are wrong.
+
+mod answers;
+mod driver;
