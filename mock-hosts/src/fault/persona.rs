@@ -1,0 +1,1 @@
+//! Personas: named bundles of faults for use by hand.

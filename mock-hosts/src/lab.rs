@@ -1,0 +1,145 @@
+//! The lab: several hosts in one process, on one clock.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::host::{Host, HostConfig, HostInner};
+use crate::sync::lock;
+
+/// How a lab is set up.
+#[derive(Debug, Clone, Default)]
+pub struct LabConfig {
+    /// The clock; follows system time by default.
+    pub clock: Clock,
+    /// Seed of every host whose configuration keeps seed 0.
+    pub seed: u64,
+}
+
+/// Why a lab or a host could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The port could not be opened.
+    #[error("host {label:?} cannot listen on {address}: {error}; choose another --listen address")]
+    Listen {
+        /// Which host.
+        label: String,
+        /// Where.
+        address: std::net::SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// Two hosts of one label.
+    #[error("there is a host {0:?} in this lab already")]
+    Label(String),
+}
+
+impl LabError {
+    /// Stable machine-readable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            LabError::Listen { .. } => "listen_failed",
+            LabError::Label(_) => "label_taken",
+        }
+    }
+}
+
+/// Several hosts in one process. Dropping it stops them.
+#[derive(Debug)]
+pub struct Lab {
+    config: LabConfig,
+    hosts: Mutex<Vec<Host>>,
+    tracker: TaskTracker,
+}
+
+impl Lab {
+    /// An empty lab.
+    ///
+    /// # Errors
+    /// None today; room for a lab that opens files or ports of its own.
+    #[allow(clippy::unused_async)]
+    pub async fn start(config: LabConfig) -> Result<Self, LabError> {
+        Ok(Lab { config, hosts: Mutex::default(), tracker: TaskTracker::new() })
+    }
+
+    /// The clock of all hosts here.
+    pub fn clock(&self) -> Clock {
+        self.config.clock.clone()
+    }
+
+    /// Starts a discourse host.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub async fn adp(&self, label: &str) -> Result<Host, LabError> {
+        self.host(label, HostConfig::default()).await
+    }
+
+    /// Starts a profile host.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub async fn app(&self, label: &str) -> Result<Host, LabError> {
+        let config = HostConfig { discourse: false, profiles: true, ..HostConfig::default() };
+        self.host(label, config).await
+    }
+
+    /// Starts a host with settings of its own.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub async fn host(&self, label: &str, mut config: HostConfig) -> Result<Host, LabError> {
+        if self.find(label).is_some() {
+            return Err(LabError::Label(label.to_owned()));
+        }
+        if config.seed == 0 {
+            config.seed = self.config.seed;
+        }
+        let address = config.listen;
+        let fail = |error| LabError::Listen { label: label.to_owned(), address, error };
+        let listener = TcpListener::bind(address).await.map_err(fail)?;
+        let bound = listener.local_addr().map_err(fail)?;
+        let inner =
+            Arc::new(HostInner::new(label, format!("http://{bound}"), config, self.clock()));
+        self.tracker.spawn(crate::serve::accept_loop(
+            Arc::clone(&inner),
+            listener,
+            self.tracker.clone(),
+        ));
+        let host = Host { inner };
+        lock(&self.hosts).push(host.clone());
+        Ok(host)
+    }
+
+    /// All hosts, in order of their start.
+    pub fn hosts(&self) -> Vec<Host> {
+        lock(&self.hosts).clone()
+    }
+
+    /// The host of a label.
+    pub fn find(&self, label: &str) -> Option<Host> {
+        lock(&self.hosts).iter().find(|h| h.label() == label).cloned()
+    }
+
+    /// Stops every host and waits until their connections are gone.
+    pub async fn stop(self) {
+        self.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+
+    fn cancel(&self) {
+        for host in lock(&self.hosts).iter() {
+            host.inner.stop.cancel();
+            host.inner.gate.release_all();
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}

@@ -1,0 +1,445 @@
+//! From socket to answer: accepting, reading, choosing faults, handling, spoiling, answering.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ap_protocol::json::JsonError;
+use ap_protocol::{AgentId, ErrorCode, encoding, json as strict, jwt};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::{Map, Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::TaskTracker;
+
+use crate::answer::{Answer, AnswerBody, Content, Refusal};
+use crate::fault::engine::{Facts, Hit, Moment};
+use crate::fault::{Action, End, HoldAt};
+use crate::host::HostInner;
+use crate::journal::JournalEntry;
+use crate::route::{self, Parsed, Route, Target};
+use crate::wire::{FaultIo, Wire};
+
+/// One request with everything that was found out about it.
+pub(crate) struct Exchange {
+    pub target: Target,
+    pub query: Vec<(String, String)>,
+    /// The body as strict JSON; none when there is no body.
+    pub body: Option<Result<Value, JsonError>>,
+    /// Who the request JWT proves: nobody, somebody, or a token that does not hold.
+    pub agent: Result<Option<AgentId>, Refusal>,
+    /// The host's time for this request (Unix ms).
+    pub now: u64,
+    pub hits: Vec<Hit>,
+    pub wire: Arc<Wire>,
+}
+
+impl Exchange {
+    pub(crate) fn agent_opt(&self) -> Result<Option<&AgentId>, Refusal> {
+        self.agent.as_ref().map(Option::as_ref).map_err(Clone::clone)
+    }
+
+    pub(crate) fn query(&self, name: &str) -> Option<String> {
+        self.query.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone())
+    }
+
+    pub(crate) fn query_u64(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        self.query(name)
+            .map(|text| {
+                let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+                let n = text.parse::<u64>().ok().filter(|n| *n <= ap_protocol::MAX_SAFE_INTEGER);
+                n.filter(|_| digits)
+                    .ok_or_else(|| Refusal::bad_request(format!("{name} is a safe integer")))
+            })
+            .transpose()
+    }
+
+    /// Page size: `default` when absent, at most `cap`.
+    pub(crate) fn limit(&self, default: usize, cap: usize) -> Result<usize, Refusal> {
+        match self.query_u64("limit")? {
+            None => Ok(default),
+            Some(0) => Err(Refusal::bad_request("limit is at least 1")),
+            Some(n) => Ok(usize::try_from(n).unwrap_or(cap).min(cap)),
+        }
+    }
+
+    pub(crate) fn object_body(&self) -> Result<&Map<String, Value>, Refusal> {
+        match &self.body {
+            Some(Ok(Value::Object(members))) => Ok(members),
+            Some(Err(e)) => Err(Refusal::bad_request(format!("the body is not I-JSON: {e}"))),
+            _ => Err(Refusal::bad_request("the body is a JSON object")),
+        }
+    }
+}
+
+/// One page of a sorted list. Keys are unique; the cursor is the last key of a page, so that
+/// inserts never shift what is still to come.
+pub(crate) fn page(
+    host: &HostInner,
+    ex: &Exchange,
+    items: Vec<(String, Value)>,
+    default: usize,
+    cap: usize,
+) -> Result<Answer, Refusal> {
+    let limit = ex.limit(default, cap)?;
+    let after = match ex.query("cursor") {
+        None => None,
+        Some(cursor) => Some(
+            encoding::decode(&cursor)
+                .ok()
+                .and_then(|b| String::from_utf8(b).ok())
+                .and_then(|t| t.strip_prefix("key:").map(str::to_owned))
+                .ok_or_else(|| Refusal::bad_request("cursor is not one of this host's"))?,
+        ),
+    };
+    let mut rest = items.into_iter().filter(|(k, _)| after.as_ref().is_none_or(|a| k > a));
+    let shown: Vec<(String, Value)> = rest.by_ref().take(limit).collect();
+    let mut cursor = match (rest.next(), shown.last()) {
+        (Some(_), Some((key, _))) => Some(encoding::encode(format!("key:{key}"))),
+        _ => None,
+    };
+    if ex.hits.iter().any(|h| matches!(h.action, Action::RepeatCursor {})) {
+        cursor = Some(encoding::encode(format!("key:{}", after.unwrap_or_default())));
+    }
+    let list: Vec<Value> = shown.into_iter().map(|(_, v)| v).collect();
+    if host.config.bare_lists {
+        return Ok(Answer::json(Value::Array(list)));
+    }
+    let mut out = json!({ "result": list });
+    if let Some(cursor) = cursor {
+        out["next_cursor"] = json!(cursor);
+    }
+    Ok(Answer::json(out))
+}
+
+/// Accepts connections until the host stops. A `refuse` fault closes the port meanwhile.
+pub(crate) async fn accept_loop(host: Arc<HostInner>, listener: TcpListener, tracker: TaskTracker) {
+    let address = listener.local_addr().ok();
+    let mut listener = Some(listener);
+    let mut refusing = host.faults.refusing();
+    loop {
+        if *refusing.borrow_and_update() {
+            listener = None;
+        } else if listener.is_none() {
+            listener = bind_again(address).await;
+        }
+        tokio::select! {
+            () = host.stop.cancelled() => return,
+            _ = refusing.changed() => {}
+            accepted = async {
+                match &listener {
+                    Some(listener) => listener.accept().await,
+                    None => std::future::pending().await,
+                }
+            } => if let Ok((stream, _)) = accepted {
+                let number = host.connections.fetch_add(1, Ordering::Relaxed) + 1;
+                tracker.spawn(connection(Arc::clone(&host), stream, number));
+            }
+        }
+    }
+}
+
+/// The same port again. Connections of the closed listener may need a moment to go.
+async fn bind_again(address: Option<SocketAddr>) -> Option<TcpListener> {
+    let address = address?;
+    for _ in 0..200 {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return Some(listener),
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+    tracing::error!(%address, "the port could not be opened again");
+    None
+}
+
+async fn connection(host: Arc<HostInner>, stream: TcpStream, number: u64) {
+    let _ = stream.set_nodelay(true);
+    let wire = Arc::new(Wire::default());
+    let io = TokioIo::new(FaultIo::new(stream, Arc::clone(&wire)));
+    let service = {
+        let (host, wire) = (Arc::clone(&host), Arc::clone(&wire));
+        hyper::service::service_fn(move |request| {
+            let (host, wire) = (Arc::clone(&host), Arc::clone(&wire));
+            async move { Ok::<_, Infallible>(exchange(&host, number, wire, request).await) }
+        })
+    };
+    let serving = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(io, service);
+    let mut refusing = host.faults.refusing();
+    tokio::select! {
+        () = host.stop.cancelled() => {}
+        _ = refusing.wait_for(|refuse| *refuse) => {}
+        served = serving => if let Err(error) = served {
+            tracing::debug!(%error, connection = number, "connection ended");
+        }
+    }
+}
+
+/// What a request JWT says, whether or not it holds.
+struct Token {
+    agent: Result<Option<AgentId>, Refusal>,
+    claims: Option<Value>,
+    error: Option<String>,
+}
+
+fn read_token(host: &HostInner, headers: &http::HeaderMap, now_ms: u64) -> Token {
+    let Some(header) = headers.get(http::header::AUTHORIZATION) else {
+        return Token { agent: Ok(None), claims: None, error: None };
+    };
+    let bad = |claims: Option<Value>, why: String| Token {
+        agent: Err(Refusal::new(ErrorCode::InvalidToken, format!("request JWT: {why}"))),
+        claims,
+        error: Some(why),
+    };
+    let Some(token) = header.to_str().ok().and_then(|h| h.strip_prefix("Bearer ")) else {
+        return bad(None, "the Authorization header is not Bearer".to_owned());
+    };
+    let claims = token
+        .split('.')
+        .nth(1)
+        .and_then(|part| encoding::decode(part).ok())
+        .and_then(|bytes| strict::parse(&bytes).ok());
+    match jwt::verify(token, &host.url, now_ms / 1000) {
+        Ok(agent) => Token { agent: Ok(Some(agent)), claims, error: None },
+        Err(error) => bad(claims, error.to_string()),
+    }
+}
+
+async fn exchange(
+    host: &Arc<HostInner>,
+    connection: u64,
+    wire: Arc<Wire>,
+    request: http::Request<Incoming>,
+) -> http::Response<AnswerBody> {
+    wire.next_answer();
+    let (parts, incoming) = request.into_parts();
+    let collected = Limited::new(incoming, host.config.max_body_bytes).collect().await;
+    let bytes: Result<Bytes, Refusal> = match collected {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(_) => Err(Refusal::new(
+            ErrorCode::PayloadTooLarge,
+            format!("a request body has at most {} bytes", host.config.max_body_bytes),
+        )),
+    };
+    let body = bytes.as_ref().ok().filter(|b| !b.is_empty()).map(|b| strict::parse(b));
+    let path = parts.uri.path();
+    let parsed = route::parse(parts.method.as_str(), path);
+    let target = match &parsed {
+        Parsed::Target(target) => Some(target.clone()),
+        _ => None,
+    };
+    let mut now = host.clock.now_ms();
+    let token = read_token(host, &parts.headers, now);
+    let room = target
+        .as_ref()
+        .filter(|t| !t.route.is_profile() && t.route != Route::Pack && !t.first.is_empty())
+        .map(|t| t.first.clone());
+    let envelope = match (&body, target.as_ref().map(|t| t.route)) {
+        (Some(Ok(v)), Some(Route::Create | Route::Submit | Route::ProfileUpdate)) => Some(v.clone()),
+        _ => None,
+    };
+    let actor = envelope
+        .as_ref()
+        .and_then(|e| e.pointer("/event/actor"))
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    let subject = token.agent.as_ref().ok().and_then(|a| a.as_ref().map(ToString::to_string));
+    let event_type = envelope
+        .as_ref()
+        .and_then(|e| e.pointer("/event/type"))
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    let entry = JournalEntry {
+        host: host.label.clone(),
+        at_ms: now,
+        connection,
+        method: parts.method.to_string(),
+        path: path.to_owned(),
+        query: parts.uri.query().map(str::to_owned),
+        route: target.as_ref().map(|t| t.route.as_str().to_owned()),
+        room: room.clone(),
+        headers: shown_headers(&parts.headers),
+        body: match (&body, &envelope) {
+            (Some(Ok(v)), None) => Some(v.clone()),
+            _ => None,
+        },
+        envelope,
+        subject: subject.clone(),
+        claims: token.claims,
+        token_error: token.error,
+        ..JournalEntry::default()
+    };
+    let journal = host.journal.begin(entry);
+    let agent_text = actor.or(subject);
+    let hits = host.faults.hits(&Facts {
+        host: &host.label,
+        method: parts.method.as_str(),
+        route: target.as_ref().map(|t| t.route),
+        room: room.as_deref(),
+        agent: agent_text.as_deref(),
+        event_type: event_type.as_deref(),
+        moment: Moment::Request,
+        delivered: 0,
+    });
+    if !hits.is_empty() {
+        let ids: Vec<u64> = hits.iter().map(|h| h.id.0).collect();
+        host.journal.update(journal, |e| e.faults = ids);
+    }
+    let request_line = format!("{} {path}", parts.method);
+    let early = before(host, &hits, &wire, journal, &request_line, &mut now, &parts.uri).await;
+    let mut answer = match (early, parsed, bytes) {
+        (Some(answer), ..) => answer,
+        (None, Parsed::Target(target), Ok(_)) => {
+            let ex = Exchange {
+                query: url::form_urlencoded::parse(parts.uri.query().unwrap_or("").as_bytes())
+                    .into_owned()
+                    .collect(),
+                target,
+                body,
+                // The token is judged by the host's time for this request, skew included.
+                agent: read_token(host, &parts.headers, now).agent,
+                now,
+                hits: hits.clone(),
+                wire: Arc::clone(&wire),
+            };
+            handle(host, &ex).await.unwrap_or_else(Answer::from)
+        }
+        (None, Parsed::Target(_), Err(refusal)) => refusal.into(),
+        (None, Parsed::Method(allow), _) => {
+            let refusal = Refusal::http(405, "method_not_allowed", format!("allowed: {allow}"));
+            Answer::from(refusal).with_header("Allow", allow)
+        }
+        (None, Parsed::Unknown, _) => {
+            Refusal::http(404, "not_found", "no such path on this host").into()
+        }
+    };
+    after(host, &hits, &wire, journal, &request_line, &mut answer).await;
+    let (status, error) = (answer.status, answer.error_code().map(str::to_owned));
+    let lost = hits.iter().any(|h| {
+        matches!(h.action, Action::LoseResponse { .. } | Action::Reset {} | Action::Stall {})
+    });
+    host.journal.update(journal, |e| {
+        e.status = (!lost).then_some(status);
+        e.error = error;
+        e.done = true;
+    });
+    answer.into_response()
+}
+
+fn shown_headers(headers: &http::HeaderMap) -> BTreeMap<String, String> {
+    headers
+        .iter()
+        .filter(|(name, _)| *name != http::header::AUTHORIZATION)
+        .map(|(n, v)| (n.as_str().to_owned(), String::from_utf8_lossy(v.as_bytes()).into_owned()))
+        .collect()
+}
+
+async fn handle(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
+    let profile = ex.target.route.is_profile();
+    if (profile && !host.config.profiles) || (!profile && !host.config.discourse) {
+        if ex.target.route == Route::Openapi {
+            return crate::openapi::answer(host);
+        }
+        return Err(Refusal::http(404, "not_found", "this host does not serve that protocol"));
+    }
+    match ex.target.route {
+        Route::Openapi => crate::openapi::answer(host),
+        _ if profile => crate::app::handle(host, ex),
+        _ => crate::adp::handle(host, ex).await,
+    }
+}
+
+/// Faults that act before the host looks at the request. An answer ends it here.
+async fn before(
+    host: &HostInner,
+    hits: &[Hit],
+    wire: &Wire,
+    journal: u64,
+    request: &str,
+    now: &mut u64,
+    uri: &http::Uri,
+) -> Option<Answer> {
+    let mut answer = None;
+    for hit in hits {
+        match &hit.action {
+            Action::Delay { ms } => tokio::time::sleep(Duration::from_millis(*ms)).await,
+            Action::Hold { at: HoldAt::Before } => {
+                host.gate.hold(journal, "before", request.to_owned()).await;
+                *now = host.clock.now_ms();
+            }
+            Action::ClockSkew { ms } => *now = now.saturating_add_signed(*ms),
+            Action::Status { code, body, retry_after } => {
+                let mut out = match body {
+                    Some(text) => Answer::raw("text/plain", text.clone()),
+                    None => Answer { status: 200, headers: vec![], content: Content::Empty },
+                };
+                out.status = *code;
+                if let Some(after) = retry_after {
+                    out.set_retry_after(after, *now);
+                }
+                answer.get_or_insert(out);
+            }
+            Action::Error { code, status, data, retry_after } => {
+                let known = ErrorCode::from_text(code).map_or(400, ErrorCode::http_status);
+                let mut refusal =
+                    Refusal::http(status.unwrap_or(known), code, "answered by a planned fault");
+                refusal.data = data.clone();
+                let mut out = Answer::from(refusal);
+                if let Some(after) = retry_after {
+                    out.set_retry_after(after, *now);
+                }
+                answer.get_or_insert(out);
+            }
+            Action::Redirect { status, to } => {
+                let bare = url::Url::parse(to).is_ok_and(|u| u.path() == "/" && u.query().is_none());
+                let target = match (bare, uri.path_and_query()) {
+                    (true, Some(rest)) => format!("{}{rest}", to.trim_end_matches('/')),
+                    _ => to.clone(),
+                };
+                let mut out = Answer { status: *status, headers: vec![], content: Content::Empty };
+                out.set_header("Location", &target);
+                answer.get_or_insert(out);
+            }
+            Action::Reset {} => {
+                wire.kill(End::Reset);
+                answer.get_or_insert(Answer::raw("text/plain", "reset"));
+            }
+            Action::Stall {} => {
+                wire.kill(End::Stall);
+                answer.get_or_insert(Answer::raw("text/plain", "stalled"));
+            }
+            _ => {}
+        }
+    }
+    answer
+}
+
+/// Faults that act on the finished answer and on its way out.
+async fn after(
+    host: &HostInner,
+    hits: &[Hit],
+    wire: &Wire,
+    journal: u64,
+    request: &str,
+    answer: &mut Answer,
+) {
+    for hit in hits {
+        match &hit.action {
+            Action::LoseResponse { end } => wire.kill(*end),
+            Action::CutAfterBytes { bytes, end } => wire.cut_after(*bytes, *end),
+            Action::Slice { bytes, pause_ms } => {
+                wire.slice(*bytes, Duration::from_millis(*pause_ms));
+            }
+            Action::Hold { at: HoldAt::After } => {
+                host.gate.hold(journal, "after", request.to_owned()).await;
+            }
+            action => answer.spoil(action),
+        }
+    }
+}
