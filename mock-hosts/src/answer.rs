@@ -171,7 +171,9 @@ impl Answer {
                 Some("application/json".to_owned()),
                 AnswerBody::Full(Some(Bytes::from(value.to_string()))),
             ),
-            Content::Raw(content_type, bytes) => (Some(content_type), AnswerBody::Full(Some(bytes))),
+            Content::Raw(content_type, bytes) => {
+                (Some(content_type), AnswerBody::Full(Some(bytes)))
+            }
             Content::Live(stream) => {
                 (Some("text/event-stream".to_owned()), AnswerBody::Live(stream))
             }
@@ -187,10 +189,9 @@ impl Answer {
         }
         headers.insert(http::header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
         for (name, value) in self.headers {
-            if let (Ok(name), Ok(value)) = (
-                http::HeaderName::from_bytes(name.as_bytes()),
-                http::HeaderValue::from_str(&value),
-            ) {
+            if let (Ok(name), Ok(value)) =
+                (http::HeaderName::from_bytes(name.as_bytes()), http::HeaderValue::from_str(&value))
+            {
                 headers.insert(name, value);
             }
         }

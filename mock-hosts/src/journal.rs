@@ -77,7 +77,9 @@ impl JournalEntry {
 
 /// No entry matched in time.
 #[derive(Debug, thiserror::Error)]
-#[error("no matching request within {waited_ms} ms; the journal holds {seen} requests, the last: {last}")]
+#[error(
+    "no matching request within {waited_ms} ms; the journal holds {seen} requests, the last: {last}"
+)]
 pub struct JournalTimeout {
     /// How long was waited (ms).
     pub waited_ms: u128,

@@ -53,5 +53,5 @@ pub use host::{AdpHost, AppHost, Host, HostConfig};
 pub use journal::{Journal, JournalEntry, JournalTimeout};
 pub use lab::{Lab, LabConfig, LabError};
 pub use limits::Limits;
-pub use peer::{Peer, PeerError};
+pub use peer::{HostError, Peer, PeerError};
 pub use route::Route;

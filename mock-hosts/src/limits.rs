@@ -55,7 +55,11 @@ impl Limits {
         }
     }
 
-    fn check_payload(&self, envelope: &VerifiedEnvelope, most: Option<usize>) -> Result<(), Refusal> {
+    fn check_payload(
+        &self,
+        envelope: &VerifiedEnvelope,
+        most: Option<usize>,
+    ) -> Result<(), Refusal> {
         let Some(most) = most else { return Ok(()) };
         let size = jcs::to_vec(&envelope.event()["payload"]).len();
         if size <= most {

@@ -18,25 +18,30 @@ use serde_json::{Map, Value, json};
 use crate::clock::Clock;
 use crate::sync::lock;
 
+/// An error answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{status} {code}: {message}")]
+pub struct HostError {
+    /// HTTP status.
+    pub status: u16,
+    /// Error code, empty when the answer had none.
+    pub code: String,
+    /// Message.
+    pub message: String,
+    /// `data` member.
+    pub data: Value,
+    /// `Max-Seen-Nonce`, if it came.
+    pub max_seen_nonce: Option<String>,
+    /// `Retry-After`, if it came.
+    pub retry_after: Option<String>,
+}
+
 /// What went wrong for a peer.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     /// The host answered an error.
-    #[error("{status} {code}: {message}")]
-    Host {
-        /// HTTP status.
-        status: u16,
-        /// Error code, empty when the answer had none.
-        code: String,
-        /// Message.
-        message: String,
-        /// `data` member.
-        data: Value,
-        /// `Max-Seen-Nonce`, if it came.
-        max_seen_nonce: Option<String>,
-        /// `Retry-After`, if it came.
-        retry_after: Option<String>,
-    },
+    #[error("{0}")]
+    Host(Box<HostError>),
     /// No answer.
     #[error("no answer: {0}")]
     Transport(#[from] reqwest::Error),
@@ -52,7 +57,7 @@ impl PeerError {
     /// The host's error code, empty for anything else.
     pub fn code(&self) -> &str {
         match self {
-            PeerError::Host { code, .. } => code,
+            PeerError::Host(e) => &e.code,
             _ => "",
         }
     }
@@ -60,15 +65,23 @@ impl PeerError {
     /// The HTTP status, 0 for anything else.
     pub fn status(&self) -> u16 {
         match self {
-            PeerError::Host { status, .. } => *status,
+            PeerError::Host(e) => e.status,
             _ => 0,
+        }
+    }
+
+    /// The error answer, if there was one.
+    pub fn host_error(&self) -> Option<&HostError> {
+        match self {
+            PeerError::Host(e) => Some(e),
+            _ => None,
         }
     }
 
     /// The `data` member of the error, null for anything else.
     pub fn data(&self) -> &Value {
         match self {
-            PeerError::Host { data, .. } => data,
+            PeerError::Host(e) => &e.data,
             _ => &Value::Null,
         }
     }
@@ -194,14 +207,14 @@ impl Peer {
         let text = |name: &str| {
             error.pointer(&format!("/error/{name}")).and_then(Value::as_str).unwrap_or_default()
         };
-        Err(PeerError::Host {
+        Err(PeerError::Host(Box::new(HostError {
             status,
             code: text("code").to_owned(),
             message: text("message").to_owned(),
             data: error.pointer("/error/data").cloned().unwrap_or(Value::Null),
             max_seen_nonce,
             retry_after,
-        })
+        })))
     }
 
     /// `GET` with the request JWT.

@@ -127,16 +127,17 @@ pub(crate) fn parse(method: &str, path: &str) -> Parsed {
         return Parsed::Unknown;
     };
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let of = |table: &[(&'static str, Route)], first: &str, second: &str| {
-        match table.iter().find(|(m, _)| *m == method) {
-            Some((_, route)) => Parsed::Target(Target {
-                route: *route,
-                first: first.to_owned(),
-                second: second.to_owned(),
-            }),
-            None if table.len() == 2 => Parsed::Method("GET, POST"),
-            None => Parsed::Method(table[0].0),
-        }
+    let of = |table: &[(&'static str, Route)], first: &str, second: &str| match table
+        .iter()
+        .find(|(m, _)| *m == method)
+    {
+        Some((_, route)) => Parsed::Target(Target {
+            route: *route,
+            first: first.to_owned(),
+            second: second.to_owned(),
+        }),
+        None if table.len() == 2 => Parsed::Method("GET, POST"),
+        None => Parsed::Method(table[0].0),
     };
     match parts[..] {
         [".well-known", "agent-discourse"] => of(&[("GET", Route::Discovery)], "", ""),

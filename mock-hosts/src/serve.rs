@@ -241,7 +241,9 @@ async fn exchange(
         .filter(|t| !t.route.is_profile() && t.route != Route::Pack && !t.first.is_empty())
         .map(|t| t.first.clone());
     let envelope = match (&body, target.as_ref().map(|t| t.route)) {
-        (Some(Ok(v)), Some(Route::Create | Route::Submit | Route::ProfileUpdate)) => Some(v.clone()),
+        (Some(Ok(v)), Some(Route::Create | Route::Submit | Route::ProfileUpdate)) => {
+            Some(v.clone())
+        }
         _ => None,
     };
     let actor = envelope
@@ -397,7 +399,8 @@ async fn before(
                 answer.get_or_insert(out);
             }
             Action::Redirect { status, to } => {
-                let bare = url::Url::parse(to).is_ok_and(|u| u.path() == "/" && u.query().is_none());
+                let bare =
+                    url::Url::parse(to).is_ok_and(|u| u.path() == "/" && u.query().is_none());
                 let target = match (bare, uri.path_and_query()) {
                     (true, Some(rest)) => format!("{}{rest}", to.trim_end_matches('/')),
                     _ => to.clone(),

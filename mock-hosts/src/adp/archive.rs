@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ap_protocol::{DISCOURSE_PROTOCOL, Hash};
+use ap_protocol::{Hash, Tip, archive as kernel, encoding};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::room::Part;
 use crate::answer::{Answer, Refusal};
@@ -25,30 +26,27 @@ fn collect(host: &HostInner, ex: &Exchange) -> Result<Parts, Refusal> {
     inner.may_read(ex.agent_opt()?, Part::Inside, ex.now)?;
     let records = super::read::shown(host, ex, &inner);
     let resource = inner.resource(host, ex.now, &records);
-    let all = Value::Array(records.iter().map(|r| Value::clone(r)).collect());
-    let digest = Hash::of_value(&all);
     let url = format!("{}/archive", host.room_url(&room.id));
-    let member = |r: Option<&Arc<Value>>, name: &str| r.map_or(Value::Null, |r| r[name].clone());
-    let manifest = json!({
-        "protocol": DISCOURSE_PROTOCOL,
-        "type": "room.archive",
-        "host": host.url,
-        "room_id": room.id,
-        "url": url,
-        "generated_at": ex.now,
-        "event_count": records.len(),
-        "first_seq": member(records.first(), "seq"),
-        "last_seq": member(records.last(), "seq"),
-        "last_hash": member(records.last(), "hash"),
-        "events_sha3_256": digest,
-        "archive_root": digest,
-        "formats": {
+    // The tip as shown: a host that denies its latest records denies them here too.
+    let last = records.last();
+    let tip = last.and_then(|r| {
+        let hash = Hash::parse(r["hash"].as_str()?).ok()?;
+        Some(Tip { seq: r["seq"].as_u64()?, hash })
+    });
+    let mut manifest = kernel::manifest(
+        &host.url,
+        &room.id,
+        &url,
+        ex.now,
+        tip.unwrap_or(inner.state.tip),
+        kernel::events_sha3_256(records.iter().map(|r| &**r)),
+        json!({
             "application/json": url,
             "application/jsonl": format!("{url}.jsonl"),
             "text/markdown": format!("{url}.md"),
-        },
-        "extra": {},
-    });
+        }),
+    );
+    manifest["event_count"] = json!(records.len());
     let packs = imported(host, &records);
     Ok(Parts { manifest, room: resource, records, packs })
 }
@@ -61,17 +59,14 @@ fn imported(host: &HostInner, records: &[Arc<Value>]) -> Vec<Value> {
         if let Some(id) = declaration["use"].as_str()
             && let Some(text) = ap_protocol::pack::document(id)
         {
-            found.insert(id.to_owned(), json!({ "id": id, "document": text }));
+            let digest = format!("sha256:{}", encoding::encode(Sha256::digest(text)));
+            found.insert(id.to_owned(), kernel::pack_entry(id, &digest, text.as_bytes()));
         }
         if let Some(uri) = declaration["pack"].as_str()
             && let Some(bytes) = external.get(uri)
         {
-            let document = String::from_utf8_lossy(bytes);
-            let digest = &declaration["digest"];
-            found.insert(
-                uri.to_owned(),
-                json!({ "uri": uri, "digest": digest, "document": document }),
-            );
+            let digest = declaration["digest"].as_str().unwrap_or_default();
+            found.insert(uri.to_owned(), kernel::pack_entry(uri, digest, bytes));
         }
     };
     for record in records {
@@ -96,19 +91,21 @@ pub(crate) fn json(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
     })))
 }
 
-/// `GET /v1/rooms/{room_id}/archive.jsonl`: the manifest, the room, each record, each pack,
-/// one a line.
+/// `GET /v1/rooms/{room_id}/archive.jsonl`: the manifest, the room, each pack, each record, one
+/// a line; packs come before the records that need them.
 pub(crate) fn jsonl(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
     let parts = collect(host, ex)?;
     let mut text = String::new();
-    let mut line = |kind: &str, value: &Value| {
-        text.push_str(&json!({ kind: value }).to_string());
+    let mut line = |value: &Value| {
+        text.push_str(&value.to_string());
         text.push('\n');
     };
-    line("manifest", &parts.manifest);
-    line("room", &parts.room);
-    parts.records.iter().for_each(|r| line("record", r));
-    parts.packs.iter().for_each(|p| line("pack", p));
+    line(&parts.manifest);
+    let mut room = parts.room.clone();
+    room["type"] = json!(kernel::ROOM_TYPE);
+    line(&room);
+    parts.packs.iter().for_each(&mut line);
+    parts.records.iter().for_each(|r| line(r));
     Ok(Answer::raw("application/jsonl", text))
 }
 

@@ -197,10 +197,8 @@ pub(crate) fn check(r: &RoomInner, envelope: &VerifiedEnvelope, now: u64) -> Res
     match envelope.event_type() {
         "room.join" => {
             let Some(id) = p.get("request_id").and_then(Value::as_str) else { return Ok(()) };
-            let Some(request) = r
-                .requests
-                .get(id)
-                .filter(|q| q.applicant() == envelope.actor().as_str())
+            let Some(request) =
+                r.requests.get(id).filter(|q| q.applicant() == envelope.actor().as_str())
             else {
                 return Err(Refusal::new(
                     ErrorCode::JoinRequestNotFound,
@@ -246,10 +244,9 @@ pub(crate) fn check(r: &RoomInner, envelope: &VerifiedEnvelope, now: u64) -> Res
                 "expired" => {
                     Err(Refusal::new(ErrorCode::JoinRequestExpired, "the join request expired"))
                 }
-                _ if request.used => Err(Refusal::new(
-                    ErrorCode::InvalidEvent,
-                    "the join request was used already",
-                )),
+                _ if request.used => {
+                    Err(Refusal::new(ErrorCode::InvalidEvent, "the join request was used already"))
+                }
                 _ => Ok(()),
             }
         }
@@ -270,11 +267,8 @@ pub(crate) fn settle(host: &HostInner, r: &mut RoomInner, envelope: &VerifiedEnv
             let request = r.requests.get_mut(id)?;
             let approve = p["decision"] == "approve";
             request.status = if approve { "approved" } else { "rejected" };
-            request.approved_role = p
-                .get("role")
-                .and_then(Value::as_str)
-                .and_then(Role::from_text)
-                .filter(|_| approve);
+            request.approved_role =
+                p.get("role").and_then(Value::as_str).and_then(Role::from_text).filter(|_| approve);
             request.review_reason = p.get("reason").cloned();
             request.reviewed_by = Some(envelope.actor().clone());
             request.reviewed_at = Some(now);

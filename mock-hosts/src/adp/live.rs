@@ -156,19 +156,13 @@ impl Subscriber {
     }
 
     /// Delivers under faults; whether the subscriber is still there.
-    fn deliver(
-        &mut self,
-        host: &HostInner,
-        r: &RoomInner,
-        record: &Logged,
-        plain: &Bytes,
-    ) -> bool {
+    fn deliver(&mut self, host: &HostInner, r: &RoomInner, record: &Logged, plain: &Bytes) -> bool {
         let room = r.state.room_id.as_str();
         let kind = Some(record.event_type());
-        let hits =
-            host.faults.hits(&self.facts(host, room, kind, Moment::Event(record.seq)));
+        let hits = host.faults.hits(&self.facts(host, room, kind, Moment::Event(record.seq)));
         let is = |want: fn(&Action) -> bool| hits.iter().any(|h| want(&h.action));
-        if is(|a| matches!(a, Action::Silence {} | Action::DropRecord {} | Action::Rollback { .. })) {
+        if is(|a| matches!(a, Action::Silence {} | Action::DropRecord {} | Action::Rollback { .. }))
+        {
             return true;
         }
         for hit in &hits {
@@ -217,10 +211,7 @@ impl Subscriber {
 fn value_hits(hits: &[Hit]) -> Vec<Hit> {
     hits.iter()
         .filter(|h| {
-            matches!(
-                h.action,
-                Action::Tamper { .. } | Action::Resign { .. } | Action::Fork { .. }
-            )
+            matches!(h.action, Action::Tamper { .. } | Action::Resign { .. } | Action::Fork { .. })
         })
         .cloned()
         .collect()
@@ -309,20 +300,23 @@ pub(crate) fn open(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
     let seat = Seat { room, id };
     let beat = Duration::from_millis(host.config.heartbeat_ms.max(1));
     let wire = Arc::clone(&ex.wire);
-    let stream = futures::stream::unfold((rx, seat, wire), move |(mut rx, seat, wire)| async move {
-        let item = tokio::select! {
-            biased;
-            item = rx.recv() => item,
-            () = tokio::time::sleep(beat) => {
-                Some(Item::Bytes(Bytes::from_static(b": heartbeat\n\n")))
+    let stream =
+        futures::stream::unfold((rx, seat, wire), move |(mut rx, seat, wire)| async move {
+            let item = tokio::select! {
+                biased;
+                item = rx.recv() => item,
+                () = tokio::time::sleep(beat) => {
+                    Some(Item::Bytes(Bytes::from_static(b": heartbeat\n\n")))
+                }
+            };
+            match item {
+                Some(Item::Bytes(bytes)) => Some((Ok(bytes), (rx, seat, wire))),
+                Some(Item::End(end)) => {
+                    finish(end, &wire).await.map(|e| (Err(e), (rx, seat, wire)))
+                }
+                None => None,
             }
-        };
-        match item {
-            Some(Item::Bytes(bytes)) => Some((Ok(bytes), (rx, seat, wire))),
-            Some(Item::End(end)) => finish(end, &wire).await.map(|e| (Err(e), (rx, seat, wire))),
-            None => None,
-        }
-    });
+        });
     Ok(Answer {
         status: 200,
         headers: vec![("x-accel-buffering".to_owned(), "no".to_owned())],

@@ -155,7 +155,10 @@ impl RoomInner {
         if part == Part::Resource && approved {
             return Ok(());
         }
-        Err(Refusal::new(ErrorCode::MembershipRequired, "only the creator and members may read this"))
+        Err(Refusal::new(
+            ErrorCode::MembershipRequired,
+            "only the creator and members may read this",
+        ))
     }
 
     /// The creator, or an active member.

@@ -14,9 +14,7 @@ fn status_filter(ex: &Exchange) -> Result<Option<String>, Refusal> {
             Ok(Some(s))
         }
         None => Ok(None),
-        Some(_) => {
-            Err(Refusal::bad_request("status is scheduled, active, ended or cancelled"))
-        }
+        Some(_) => Err(Refusal::bad_request("status is scheduled, active, ended or cancelled")),
     }
 }
 

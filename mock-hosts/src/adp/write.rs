@@ -29,7 +29,10 @@ pub(crate) fn envelope_of(host: &HostInner, ex: &Exchange) -> Result<VerifiedEnv
     let value = match &ex.body {
         Some(Ok(value)) => value,
         Some(Err(e)) => {
-            return Err(Refusal::new(ErrorCode::InvalidEvent, format!("the body is not I-JSON: {e}")));
+            return Err(Refusal::new(
+                ErrorCode::InvalidEvent,
+                format!("the body is not I-JSON: {e}"),
+            ));
         }
         None => return Err(Refusal::new(ErrorCode::InvalidEvent, "the body is an envelope")),
     };
@@ -92,6 +95,10 @@ pub(crate) fn make_room(
             ErrorCode::InvalidEvent,
             "this endpoint takes room.create; other events go to /v1/rooms/{room_id}",
         ));
+    }
+    let end = envelope.payload()["end_time"].as_u64().unwrap_or(0);
+    if end <= now {
+        return Err(Refusal::new(ErrorCode::InvalidEvent, "payload.end_time: lies in the past"));
     }
     host.config.limits.check_creation(&envelope)?;
     let id = host.next_room_id();
@@ -193,10 +200,7 @@ pub(crate) fn submit(
     }
     let room = host.room(room_id)?;
     if envelope.room_id() != Some(room_id) {
-        return Err(Refusal::new(
-            ErrorCode::InvalidEvent,
-            "the event is signed for another room",
-        ));
+        return Err(Refusal::new(ErrorCode::InvalidEvent, "the event is signed for another room"));
     }
     let mut inner = lock(&room.inner);
     let r = &mut *inner;
@@ -310,12 +314,7 @@ fn raw(room_id: &str, tip: &Tip, envelope: &Value, now: u64) -> Logged {
 
 /// The host's resident agent says something, so that the head moves. It joins public rooms by
 /// itself; elsewhere it must have been made a member.
-pub(crate) fn move_head(
-    host: &HostInner,
-    room_id: &str,
-    by: u64,
-    now: u64,
-) -> Result<(), Refusal> {
+pub(crate) fn move_head(host: &HostInner, room_id: &str, by: u64, now: u64) -> Result<(), Refusal> {
     let room = host.room(room_id)?;
     let resident = host.resident.agent_id();
     let joined = {
