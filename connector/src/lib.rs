@@ -1,1 +1,5 @@
-//! Skeleton.
+//! The reference Local Agent Protocols MCP connector.
+#![warn(missing_docs)]
+
+pub mod keystore;
+pub mod transport;
