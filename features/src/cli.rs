@@ -1,0 +1,478 @@
+//! The command line: what each command does, and with which code it ends.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::{Value, json};
+
+use crate::baseline::Baseline;
+use crate::ledger::Ledger;
+use crate::mcp::{PROTOCOL_VERSION, Session};
+use crate::profile::{Profile, TOOL_PREFIX};
+use crate::report::{self, Outputs, terminal};
+use crate::run::{now_ms, quiet_panics, run_cases};
+use crate::select::{Selection, Shard};
+use crate::suite::{self, Case};
+use crate::target::TargetCommand;
+use crate::verdict::{Exit, REPORT_VERSION, RunReport, Summary, TargetReport};
+use crate::world::{AGENT, RunContext, World};
+
+const AFTER_HELP: &str = "\
+Examples:
+  conformance                                        judge the reference connector
+  conformance run --connector 'my-connector serve --config {config}'
+  conformance run --run 'drafts/*' --run LC-35       some scenarios, by id or requirement
+  conformance run --html report.html --junit junit.xml
+  conformance explain LC-35
+
+Exit codes: 0 conformant, 1 not conformant, 2 usage, 3 nothing observed,
+4 stale baseline, 5 defect of the suite.";
+
+#[derive(Debug, Parser)]
+#[command(name = "conformance", version, about = "Judges Local Agent Protocols MCP connectors", after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the suite (the default command).
+    Run(RunArgs),
+    /// Make one report of the JSON reports of several shards.
+    Merge(MergeArgs),
+    /// Tell what a requirement or a scenario is about.
+    Explain {
+        /// Requirement id (LC-35) or scenario id.
+        id: String,
+        /// Feature files to use instead of the built-in ones.
+        #[arg(long, value_name = "DIR")]
+        features: Option<PathBuf>,
+    },
+    /// Run one scenario of a report again, with the same seed and target.
+    Replay {
+        /// JSON report.
+        report: PathBuf,
+        /// Scenario id.
+        case: String,
+    },
+    /// Start the target once and say what works.
+    Doctor(TargetArgs),
+    /// Print the requirement ledger with its scenarios, or check it.
+    Ledger {
+        /// Write the ledger with scenario lists as the tags have them.
+        #[arg(long, value_name = "FILE")]
+        write: Option<PathBuf>,
+        /// Print obligations that nothing judges.
+        #[arg(long)]
+        open: bool,
+    },
+}
+
+#[derive(Debug, Clone, Default, Args)]
+struct TargetArgs {
+    /// Command of the connector; `{config}` becomes the provisioning document.
+    #[arg(long, value_name = "COMMAND")]
+    connector: Option<String>,
+    /// What the connector claims (TOML).
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// Deadline of one answer (ms), over that of the profile.
+    #[arg(long, value_name = "MS")]
+    timeout: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Known failures (TOML).
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Only scenarios with this id or requirement (glob, repeatable).
+    #[arg(long, value_name = "GLOB")]
+    run: Vec<String>,
+    /// Never scenarios with this id or requirement (glob, repeatable).
+    #[arg(long, value_name = "GLOB")]
+    skip: Vec<String>,
+    /// Only scenarios whose tags satisfy this, as "@must and not @reference".
+    #[arg(long, value_name = "EXPR")]
+    tags: Option<String>,
+    /// Judge our own connector's choices (@reference) on a foreign target too.
+    #[arg(long)]
+    reference: bool,
+    /// Print what would run.
+    #[arg(long)]
+    list: bool,
+    /// Scenarios at once; twice the cores when absent.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Seed of names and keys; random when absent.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run every scenario so many times.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    repeat: u32,
+    /// Only the k-th of n parts.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+    /// Fail on SHOULD too.
+    #[arg(long)]
+    strict: bool,
+    /// Fewer passed scenarios than this is no pass.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min: usize,
+    /// Feature files to use instead of the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    features: Option<PathBuf>,
+    /// Only failures and the summary.
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    outputs: OutputArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+struct OutputArgs {
+    /// Write JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the JSON report.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the HTML report.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    fn outputs(self) -> Outputs {
+        let github = std::env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from);
+        Outputs { junit: self.junit, json: self.json, html: self.html, github }
+    }
+}
+
+#[derive(Debug, Args)]
+struct MergeArgs {
+    /// JSON reports of the shards.
+    #[arg(required = true)]
+    reports: Vec<PathBuf>,
+    #[command(flatten)]
+    outputs: OutputArgs,
+}
+
+/// An end before the verdict.
+struct Stop(Exit, String);
+
+fn usage(e: impl std::fmt::Display) -> Stop {
+    Stop(Exit::Usage, e.to_string())
+}
+
+fn defect(e: impl std::fmt::Display) -> Stop {
+    Stop(Exit::Defect, e.to_string())
+}
+
+/// Parses the command line and runs it.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            let code = if e.use_stderr() { Exit::Usage.code() } else { 0 };
+            let _ = e.print();
+            return code.into();
+        }
+    };
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            eprintln!("cannot start: {e}");
+            return Exit::Defect.code().into();
+        }
+    };
+    let command = cli.command.unwrap_or_else(|| {
+        Command::Run(RunArgs { repeat: 1, min: 1, ..RunArgs::default() })
+    });
+    let ended = runtime.block_on(async {
+        match command {
+            Command::Run(args) => run(args).await,
+            Command::Merge(args) => merge(args),
+            Command::Explain { id, features } => explain(&id, features.as_deref()),
+            Command::Replay { report, case } => replay(&report, &case).await,
+            Command::Doctor(args) => doctor(&args).await,
+            Command::Ledger { write, open } => ledger(write.as_deref(), open),
+        }
+    });
+    // Host tasks of a cancelled scenario may still hold sockets: do not wait for them.
+    runtime.shutdown_background();
+    match ended {
+        Ok(exit) => exit.code().into(),
+        Err(Stop(exit, message)) => {
+            eprintln!("conformance: {message}");
+            exit.code().into()
+        }
+    }
+}
+
+impl TargetArgs {
+    fn command(&self) -> Result<TargetCommand, Stop> {
+        match &self.connector {
+            Some(text) => TargetCommand::parse(text).map_err(usage),
+            None => TargetCommand::reference().map_err(defect),
+        }
+    }
+
+    fn profile(&self, target: &TargetCommand) -> Result<Profile, Stop> {
+        let mut profile = match &self.profile {
+            Some(path) => Profile::parse(&read(path)?).map_err(usage)?,
+            None if target.is_reference() => Profile::reference(),
+            None => Profile::advertised(),
+        };
+        if let Some(ms) = self.timeout {
+            profile.timeout_ms = ms;
+        }
+        Ok(profile)
+    }
+}
+
+fn read(path: &Path) -> Result<String, Stop> {
+    std::fs::read_to_string(path).map_err(|e| usage(format!("{}: {e}", path.display())))
+}
+
+async fn run(args: RunArgs) -> Result<Exit, Stop> {
+    let style = terminal::Style { colour: std::io::stdout().is_terminal() };
+    let suite = suite::load(args.features.as_deref()).map_err(defect)?;
+    let target = args.target.command()?;
+    let profile = args.target.profile(&target)?;
+    let mut selection =
+        Selection::new(&args.run, &args.skip, args.tags.as_deref()).map_err(usage)?;
+    selection.shard = args.shard;
+    selection.reference = target.is_reference() || args.reference;
+    let baseline = match &args.baseline {
+        Some(path) => Baseline::parse(&read(path)?, now_ms()).map_err(usage)?,
+        None => Baseline::default(),
+    };
+    baseline.check_known(&suite).map_err(usage)?;
+    let cases = selection.apply(suite);
+    if args.list {
+        for case in &cases {
+            println!("{}  [{}] {}", case.id, case.level.as_str(), case.requirements.join(" "));
+        }
+        return Ok(if cases.is_empty() { Exit::NothingObserved } else { Exit::Conformant });
+    }
+    let undefined = crate::steps::undefined(&crate::steps::all(), &cases);
+    if !undefined.is_empty() {
+        return Err(defect(format!("steps are missing:\n  {}", undefined.join("\n  "))));
+    }
+    if cases.is_empty() {
+        return Err(Stop(Exit::NothingObserved, "no scenario matches the selection".to_owned()));
+    }
+    let panics = quiet_panics();
+    let began = Instant::now();
+    let started_at = now_ms();
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let mut run = RunContext { target, profile, seed, tap: None };
+    let probe = probe(&mut run).await?;
+    let run = Arc::new(run);
+    println!(
+        "{} scenarios against {} (seed {seed})\n",
+        cases.len() * args.repeat as usize,
+        run.target.display()
+    );
+    let jobs = args.jobs.unwrap_or_else(|| {
+        std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2
+    });
+    let reports = run_cases(&run, &cases, jobs, args.repeat, |case| {
+        if !args.quiet {
+            println!("{}", terminal::line(case, style));
+        }
+    })
+    .await;
+    let mut report = RunReport {
+        version: REPORT_VERSION,
+        suite_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at,
+        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        seed,
+        shard: args.shard.map(|s| format!("{}/{}", s.k, s.n)),
+        strict: args.strict,
+        min: args.min,
+        target: TargetReport {
+            command: run.target.display(),
+            server_info: probe["serverInfo"].clone(),
+            protocol_version: probe["protocolVersion"].clone(),
+            profile: run.profile.name.clone(),
+            capabilities: run.profile.capabilities(),
+        },
+        cases: reports,
+        stale_baseline: Vec::new(),
+        defects: panics.take(),
+        summary: Summary::default(),
+        verdict: Exit::Defect,
+    };
+    report.stale_baseline = baseline.apply(&mut report.cases);
+    report.conclude();
+    report::write(&report, &args.outputs.outputs()).map_err(usage)?;
+    print!("{}", terminal::summary(&report, style));
+    Ok(report.verdict)
+}
+
+fn random_seed() -> u64 {
+    // A seed for people to type: short, and within what JSON readers agree on.
+    u64::from(rand::random::<u32>())
+}
+
+/// Starts the target once: nothing is judged against a target that does not answer.
+async fn probe(run: &mut RunContext) -> Result<Value, Stop> {
+    let nothing = |what: String| {
+        Stop(
+            Exit::NothingObserved,
+            format!("{} does not answer: {what}\nTry `conformance doctor`.", run.target.display()),
+        )
+    };
+    let shared = Arc::new(RunContext {
+        target: run.target.clone(),
+        profile: run.profile.clone(),
+        seed: run.seed,
+        tap: None,
+    });
+    let world = World::begin(shared, "probe", 0).map_err(|e| defect(format!("{e:?}")))?;
+    let launch = world.launch(AGENT).map_err(|e| defect(format!("{e:?}")))?;
+    let mut session = Session::start(&launch).map_err(|e| nothing(e.to_string()))?;
+    let timeout = run.timeout();
+    let initialized = match session.initialize(PROTOCOL_VERSION, timeout).await {
+        Ok(answer) => answer,
+        Err(e) => {
+            let tail = session.stderr_tail().join("\n  ");
+            session.kill().await;
+            return Err(nothing(if tail.is_empty() { e.to_string() } else { format!("{e}\n  {tail}") }));
+        }
+    };
+    let mut listed = BTreeSet::new();
+    if let Ok(answer) = session.request("tools/list", json!({}), timeout).await {
+        for tool in answer["tools"].as_array().into_iter().flatten() {
+            if let Some(short) = tool["name"].as_str().and_then(|n| n.strip_prefix(TOOL_PREFIX)) {
+                listed.insert(short.to_owned());
+            }
+        }
+    }
+    let _ = session.stop(std::time::Duration::from_secs(5)).await;
+    run.profile.complete(&initialized, &listed);
+    Ok(initialized)
+}
+
+fn merge(args: MergeArgs) -> Result<Exit, Stop> {
+    let reports: Vec<RunReport> =
+        args.reports.iter().map(|p| report::read(p).map_err(usage)).collect::<Result<_, _>>()?;
+    let all = report::merge(reports).map_err(usage)?;
+    report::write(&all, &args.outputs.outputs()).map_err(usage)?;
+    let style = terminal::Style { colour: std::io::stdout().is_terminal() };
+    print!("{}", terminal::summary(&all, style));
+    Ok(all.verdict)
+}
+
+fn explain(id: &str, features: Option<&Path>) -> Result<Exit, Stop> {
+    let ledger = Ledger::embedded().map_err(defect)?;
+    let cases = suite::load(features).map_err(defect)?;
+    if let Some(r) = ledger.get(id) {
+        println!("{} ({}, section {})\n  {}", r.id, r.level, r.section, r.text);
+        if let Some(reason) = &r.excluded {
+            println!("\nexcluded: {reason}");
+        }
+        for case in cases.iter().filter(|c| c.requirements.iter().any(|x| x == id)) {
+            println!("\n{} [{}]\n  {}", case.id, case.level.as_str(), case.name);
+        }
+        return Ok(Exit::Conformant);
+    }
+    let found: Vec<&Case> = cases.iter().filter(|c| c.id == id).collect();
+    let Some(case) = found.first() else {
+        return Err(usage(format!("{id} is neither a requirement nor a scenario")));
+    };
+    println!("{} [{}]\n{}: {}\n", case.id, case.level.as_str(), case.feature, case.name);
+    if let Some(d) = &case.description {
+        println!("{}\n", d.trim());
+    }
+    for step in &case.steps {
+        println!("  {}{}", step.keyword, step.value);
+        for line in step.docstring.iter().flat_map(|d| d.lines()) {
+            println!("      {line}");
+        }
+    }
+    for r in case.requirements.iter().filter_map(|id| ledger.get(id)) {
+        println!("\n{} ({}, section {})\n  {}", r.id, r.level, r.section, r.text);
+    }
+    Ok(Exit::Conformant)
+}
+
+async fn replay(path: &Path, id: &str) -> Result<Exit, Stop> {
+    let report = report::read(path).map_err(usage)?;
+    if !report.cases.iter().any(|c| c.id == id) {
+        return Err(usage(format!("{id} is not in {}", path.display())));
+    }
+    let reference = TargetCommand::reference().map_err(defect)?.display();
+    let connector =
+        (report.target.command != reference).then(|| report.target.command.clone());
+    run(RunArgs {
+        target: TargetArgs { connector, ..TargetArgs::default() },
+        run: vec![globset::escape(id)],
+        seed: Some(report.seed),
+        reference: true,
+        repeat: 1,
+        min: 1,
+        ..RunArgs::default()
+    })
+    .await
+}
+
+async fn doctor(args: &TargetArgs) -> Result<Exit, Stop> {
+    let target = args.command()?;
+    let profile = args.profile(&target)?;
+    println!("command     {}", target.display());
+    let mut run = RunContext { target, profile, seed: 1, tap: None };
+    let answer = probe(&mut run).await?;
+    println!("server      {} {}", answer["serverInfo"]["name"], answer["serverInfo"]["version"]);
+    println!("revision    {}", answer["protocolVersion"]);
+    println!("profile     {}", run.profile.name);
+    println!("claims      {}", run.profile.capabilities().join(", "));
+    let tools = run.profile.tools();
+    println!("tools       {} of {}", tools.len(), crate::profile::TOOLS.len());
+    let missing: Vec<&str> = crate::profile::TOOLS
+        .iter()
+        .filter(|t| !tools.iter().any(|x| x == *t))
+        .copied()
+        .collect();
+    if !missing.is_empty() {
+        println!("not offered {}", missing.join(", "));
+    }
+    Ok(Exit::Conformant)
+}
+
+fn ledger(write: Option<&Path>, open: bool) -> Result<Exit, Stop> {
+    let ledger = Ledger::embedded().map_err(defect)?;
+    let cases = suite::load(None).map_err(defect)?;
+    if let Some(path) = write {
+        std::fs::write(path, ledger.synced(&cases))
+            .map_err(|e| usage(format!("{}: {e}", path.display())))?;
+        return Ok(Exit::Conformant);
+    }
+    for r in ledger.iter() {
+        let judged = cases.iter().filter(|c| c.requirements.contains(&r.id)).count();
+        if open && judged > 0 {
+            continue;
+        }
+        let note = match (judged, &r.excluded) {
+            (0, Some(reason)) => reason.clone(),
+            (n, _) => format!("{n} scenarios"),
+        };
+        println!("{:<28} {:<10} {note}", r.id, r.level);
+    }
+    let drift = ledger.drift(&cases);
+    for d in &drift {
+        eprintln!("drift: {d}");
+    }
+    Ok(if drift.is_empty() { Exit::Conformant } else { Exit::Defect })
+}

@@ -1,0 +1,33 @@
+//! The vocabulary of the features. Steps are thin: they arrange, act or judge once.
+
+pub mod lifecycle;
+
+use cucumber::World as _;
+use cucumber::step::Collection;
+
+use crate::world::World;
+
+/// All steps, by keyword.
+pub fn all() -> Collection<World> {
+    World::collection()
+}
+
+/// Texts of `cases` that no step, or more than one, answers to.
+pub fn undefined(steps: &Collection<World>, cases: &[crate::suite::Case]) -> Vec<String> {
+    let mut found = Vec::new();
+    for case in cases {
+        for step in &case.steps {
+            let at = |what: String| {
+                format!("{}:{}: {} {what}", case.file, step.position.line, step.keyword.trim())
+            };
+            match steps.find(step) {
+                Ok(Some(_)) => {}
+                Ok(None) => found.push(at(format!("{:?} is not defined", step.value))),
+                Err(e) => found.push(at(format!("{:?} is ambiguous: {e}", step.value))),
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}

@@ -1,0 +1,154 @@
+//! The target contract: which command is judged, and the provisioning document it gets.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+/// Hidden subcommand under which this binary is the reference connector.
+pub const REFERENCE_SUBCOMMAND: &str = "connector";
+/// Variable that names the provisioning document, beside the `{config}` placeholder.
+pub const CONFIG_VARIABLE: &str = "AP_CONFORMANCE_CONFIG";
+
+/// A target command as given.
+#[derive(Debug, Clone)]
+pub struct TargetCommand {
+    words: Vec<String>,
+    reference: bool,
+}
+
+/// A command line that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the connector command {0:?} {1}")]
+pub struct CommandError(String, &'static str);
+
+impl TargetCommand {
+    /// This binary again, as the reference connector.
+    ///
+    /// # Errors
+    /// When the path of the running binary is unknown.
+    pub fn reference() -> std::io::Result<Self> {
+        let exe = std::env::current_exe()?.to_string_lossy().into_owned();
+        let words = [&exe, REFERENCE_SUBCOMMAND, "serve", "--provision", "{config}"];
+        Ok(TargetCommand { words: words.map(str::to_owned).to_vec(), reference: true })
+    }
+
+    /// A command line with `{config}` in it, split as a shell would without expansions.
+    ///
+    /// # Errors
+    /// [`CommandError`] for an empty command or an open quote.
+    pub fn parse(text: &str) -> Result<Self, CommandError> {
+        let words = split(text).ok_or(CommandError(text.to_owned(), "has an open quote"))?;
+        if words.is_empty() {
+            return Err(CommandError(text.to_owned(), "is empty"));
+        }
+        Ok(TargetCommand { words, reference: false })
+    }
+
+    /// Whether it is our own connector.
+    pub fn is_reference(&self) -> bool {
+        self.reference
+    }
+
+    /// The words with the placeholder filled in. A relative program path with a slash is
+    /// made absolute: scenarios run in their own directories.
+    pub fn words(&self, config: &Path) -> Vec<String> {
+        let config = config.to_string_lossy();
+        let mut words: Vec<String> =
+            self.words.iter().map(|w| w.replace("{config}", &config)).collect();
+        if words[0].contains('/')
+            && let Ok(path) = std::path::absolute(&words[0])
+        {
+            words[0] = path.to_string_lossy().into_owned();
+        }
+        words
+    }
+
+    /// For reports.
+    pub fn display(&self) -> String {
+        if self.reference { "the reference connector".to_owned() } else { self.words.join(" ") }
+    }
+}
+
+fn split(text: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(q), c) if c == q => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None | Some('"'), '\\') => word.get_or_insert_default().push(chars.next()?),
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+/// What a scenario tells its target.
+#[derive(Debug, Clone, Default)]
+pub struct Provision {
+    /// State directory, kept over restarts.
+    pub state_dir: PathBuf,
+    /// Base64url seed of the identity.
+    pub seed: String,
+    /// Its Agent ID.
+    pub agent_id: String,
+    /// Allowed hosts: URL, label, profile service.
+    pub hosts: Vec<(String, String, Option<String>)>,
+    /// Allowed profile services.
+    pub profile_services: Vec<String>,
+    /// Watched custom types.
+    pub watch: Vec<Value>,
+    /// Loopback HTTP settings.
+    pub http: Option<Value>,
+}
+
+impl Provision {
+    /// The document of the target contract.
+    pub fn document(&self) -> Value {
+        let hosts: Vec<Value> = self
+            .hosts
+            .iter()
+            .map(|(url, label, profile)| {
+                let mut host = json!({ "host": url, "label": label });
+                if let Some(profile) = profile {
+                    host["profile_service"] = json!(profile);
+                }
+                host
+            })
+            .collect();
+        json!({
+            "version": 1,
+            "state_dir": self.state_dir,
+            "identity": { "seed": self.seed, "agent_id": self.agent_id },
+            "hosts": hosts,
+            "profile_services": self.profile_services,
+            "watch": self.watch,
+            "http": self.http,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_split_like_a_shell() {
+        let words = |t| split(t);
+        assert_eq!(words("a b  c"), Some(vec!["a".into(), "b".into(), "c".into()]));
+        assert_eq!(words("a 'b c' \"d \\\" e\""), Some(vec!["a".into(), "b c".into(), "d \" e".into()]));
+        assert_eq!(words("sh -c ''"), Some(vec!["sh".into(), "-c".into(), String::new()]));
+        assert_eq!(words("a 'b"), None);
+    }
+
+    #[test]
+    fn the_placeholder_is_filled_anywhere() {
+        let t = TargetCommand::parse("my serve --config={config}").expect("parses");
+        assert_eq!(t.words(Path::new("/x y")), ["my", "serve", "--config=/x y"]);
+    }
+}
