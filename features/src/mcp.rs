@@ -4,7 +4,6 @@
 //! It is not rmcp on purpose: the suite must see what a library would tidy away.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -382,11 +381,12 @@ impl Call {
     /// # Errors
     /// [`McpError`].
     pub async fn wait(mut self, timeout: Duration) -> Result<Value, McpError> {
+        let last_status = self.exit.clone();
         tokio::select! {
             biased;
             answer = &mut self.answer => match answer {
                 Ok(frame) => into_result(frame),
-                Err(_) => Err(McpError::Exited(self.exit.borrow().clone().unwrap_or_default())),
+                Err(_) => Err(McpError::Exited(last_status.borrow().clone().unwrap_or_default())),
             },
             gone = self.exit.wait_for(Option::is_some) => {
                 let status = gone.ok().and_then(|s| s.clone()).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Which cases a run takes: globs, tag expressions, shards.
 
 use cucumber::gherkin::tagexpr::TagOperation;
+use cucumber::tag::Ext as _;
 use globset::{Glob, GlobMatcher};
 
 use crate::suite::Case;

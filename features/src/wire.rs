@@ -62,6 +62,11 @@ impl WireLog {
         inner.lines.push_back(WireLine { at_ms, channel: channel.to_owned(), text });
     }
 
+    /// Since the scenario began (ms).
+    pub fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.lock().started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Everything so far.
     pub fn lines(&self) -> Vec<WireLine> {
         self.lock().lines.iter().cloned().collect()

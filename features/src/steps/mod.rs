@@ -1,6 +1,13 @@
 //! The vocabulary of the features. Steps are thin: they arrange, act or judge once.
 
+pub mod call;
+pub mod catalog;
+pub mod drafts;
+pub mod faults;
+pub mod inbox;
+pub mod judge;
 pub mod lifecycle;
+pub mod rooms;
 
 use cucumber::World as _;
 use cucumber::step::Collection;

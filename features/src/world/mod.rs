@@ -270,7 +270,13 @@ impl World {
 
     /// MCP frames and HTTP requests, by time.
     pub fn wire(&self) -> Vec<crate::wire::WireLine> {
-        self.log.lines()
+        let mut lines = self.log.lines();
+        lines.extend(self.hosts.wire().into_iter().map(|mut l| {
+            l.text = self.log.clean(&l.text);
+            l
+        }));
+        lines.sort_by_key(|l| l.at_ms);
+        lines
     }
 
     /// Ends what runs.

@@ -1,0 +1,4 @@
+//! The command as a person or a pipeline meets it: arguments in, exit code and reports out.
+
+mod exit_codes;
+mod fixture;
