@@ -69,8 +69,7 @@ impl Baseline {
             let expired = match &raw.expires {
                 None => false,
                 Some(date) => {
-                    let day =
-                        day_of(date).ok_or_else(|| BaselineError::Date(raw.check.clone()))?;
+                    let day = day_of(date).ok_or_else(|| BaselineError::Date(raw.check.clone()))?;
                     i64::try_from(now_ms / 86_400_000).unwrap_or(i64::MAX) > day
                 }
             };
@@ -178,7 +177,9 @@ mod tests {
 
     #[test]
     fn a_reason_is_required() {
-        assert!(Baseline::parse("[[expected-failure]]\ncheck = \"x\"\nreason = \" \"\n", 0).is_err());
+        assert!(
+            Baseline::parse("[[expected-failure]]\ncheck = \"x\"\nreason = \" \"\n", 0).is_err()
+        );
         assert!(Baseline::parse("[[expected-failure]]\ncheck = \"x\"\n", 0).is_err());
     }
 }

@@ -43,7 +43,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the suite (the default command).
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Make one report of the JSON reports of several shards.
     Merge(MergeArgs),
     /// Tell what a requirement or a scenario is about.
@@ -195,11 +195,11 @@ pub fn main() -> ExitCode {
         }
     };
     let command = cli.command.unwrap_or_else(|| {
-        Command::Run(RunArgs { repeat: 1, min: 1, ..RunArgs::default() })
+        Command::Run(Box::new(RunArgs { repeat: 1, min: 1, ..RunArgs::default() }))
     });
     let ended = runtime.block_on(async {
         match command {
-            Command::Run(args) => run(args).await,
+            Command::Run(args) => run(*args).await,
             Command::Merge(args) => merge(args),
             Command::Explain { id, features } => explain(&id, features.as_deref()),
             Command::Replay { report, case } => replay(&report, &case).await,
@@ -349,7 +349,11 @@ async fn probe(run: &mut RunContext) -> Result<Value, Stop> {
         Err(e) => {
             let tail = session.stderr_tail().join("\n  ");
             session.kill().await;
-            return Err(nothing(if tail.is_empty() { e.to_string() } else { format!("{e}\n  {tail}") }));
+            return Err(nothing(if tail.is_empty() {
+                e.to_string()
+            } else {
+                format!("{e}\n  {tail}")
+            }));
         }
     };
     let mut listed = BTreeSet::new();
@@ -414,8 +418,7 @@ async fn replay(path: &Path, id: &str) -> Result<Exit, Stop> {
         return Err(usage(format!("{id} is not in {}", path.display())));
     }
     let reference = TargetCommand::reference().map_err(defect)?.display();
-    let connector =
-        (report.target.command != reference).then(|| report.target.command.clone());
+    let connector = (report.target.command != reference).then(|| report.target.command.clone());
     run(RunArgs {
         target: TargetArgs { connector, ..TargetArgs::default() },
         run: vec![globset::escape(id)],
@@ -440,11 +443,8 @@ async fn doctor(args: &TargetArgs) -> Result<Exit, Stop> {
     println!("claims      {}", run.profile.capabilities().join(", "));
     let tools = run.profile.tools();
     println!("tools       {} of {}", tools.len(), crate::profile::TOOLS.len());
-    let missing: Vec<&str> = crate::profile::TOOLS
-        .iter()
-        .filter(|t| !tools.iter().any(|x| x == *t))
-        .copied()
-        .collect();
+    let missing: Vec<&str> =
+        crate::profile::TOOLS.iter().filter(|t| !tools.iter().any(|x| x == *t)).copied().collect();
     if !missing.is_empty() {
         println!("not offered {}", missing.join(", "));
     }

@@ -147,9 +147,8 @@ impl Session {
             .kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
-        let mut child = command
-            .spawn()
-            .map_err(|e| McpError::Start { program, source: Arc::new(e) })?;
+        let mut child =
+            command.spawn().map_err(|e| McpError::Start { program, source: Arc::new(e) })?;
         let shared = Arc::new(Shared::default());
         let (writer, outgoing) = mpsc::unbounded_channel();
         let (kill, killed) = mpsc::unbounded_channel();
@@ -193,7 +192,11 @@ impl Session {
     ///
     /// # Errors
     /// [`McpError`].
-    pub async fn initialize(&mut self, version: &str, timeout: Duration) -> Result<Value, McpError> {
+    pub async fn initialize(
+        &mut self,
+        version: &str,
+        timeout: Duration,
+    ) -> Result<Value, McpError> {
         let params = json!({
             "protocolVersion": version, "capabilities": {},
             "clientInfo": { "name": "conformance", "version": env!("CARGO_PKG_VERSION") },

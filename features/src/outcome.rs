@@ -124,8 +124,7 @@ impl Outcome {
             (Some((code, message, _)), _) => format!("JSON-RPC error {code}: {message}"),
             (None, Some(_)) if self.is_error() => {
                 let body = self.body();
-                let text =
-                    if body.is_null() { self.texts().join(" ") } else { body.to_string() };
+                let text = if body.is_null() { self.texts().join(" ") } else { body.to_string() };
                 format!("tool error {text}")
             }
             _ => crate::wire::brief(&self.body()),

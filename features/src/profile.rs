@@ -45,7 +45,9 @@ pub enum ProfileError {
     #[error("profile: {0}")]
     Toml(#[from] toml::de::Error),
     /// A capability that does not exist.
-    #[error("profile: unknown capability {0:?}; known are http, resources, resource-updates, inbox-wait, debug-tools")]
+    #[error(
+        "profile: unknown capability {0:?}; known are http, resources, resource-updates, inbox-wait, debug-tools"
+    )]
     Capability(String),
     /// A tool that does not exist.
     #[error("profile: {0:?} is not one of the standard tools")]
@@ -58,7 +60,11 @@ impl Profile {
         Profile {
             name: "reference".to_owned(),
             capabilities: Some(
-                CAPABILITIES.iter().filter(|c| **c != "debug-tools").map(|c| (*c).to_owned()).collect(),
+                CAPABILITIES
+                    .iter()
+                    .filter(|c| **c != "debug-tools")
+                    .map(|c| (*c).to_owned())
+                    .collect(),
             ),
             tools: Some(TOOLS.iter().map(|t| (*t).to_owned()).collect()),
             timeout_ms: DEFAULT_TIMEOUT_MS,
@@ -106,9 +112,8 @@ impl Profile {
 
     /// Fills in what the profile leaves open from the target's own answers.
     pub fn complete(&mut self, initialize: &Value, listed: &BTreeSet<String>) {
-        let tools = || {
-            TOOLS.iter().filter(|t| listed.contains(**t)).map(|t| (*t).to_owned()).collect()
-        };
+        let tools =
+            || TOOLS.iter().filter(|t| listed.contains(**t)).map(|t| (*t).to_owned()).collect();
         self.tools.get_or_insert_with(tools);
         self.capabilities.get_or_insert_with(|| {
             let resources = &initialize["capabilities"]["resources"];
@@ -190,8 +195,10 @@ mod tests {
 
     #[test]
     fn a_profile_narrows_tools_and_claims_capabilities() {
-        let p = Profile::parse("capabilities = [\"http\"]\ntools = [\"room_open\", \"agent_protocols_room_state\"]\n")
-            .expect("parses");
+        let p = Profile::parse(
+            "capabilities = [\"http\"]\ntools = [\"room_open\", \"agent_protocols_room_state\"]\n",
+        )
+        .expect("parses");
         assert!(p.claims("http") && !p.claims("resources"));
         assert!(p.claims_tool("agent_protocols_room_open") && !p.claims_tool("room_leave"));
         assert!(Profile::parse("capabilities = [\"telepathy\"]").is_err());

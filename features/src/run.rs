@@ -214,9 +214,7 @@ fn blank(run: &RunContext, case: &Case, round: u32) -> CaseReport {
 fn settle(report: &mut CaseReport, case: &Case, step: usize, error: &StepError) {
     let (status, expected, seen) = match error {
         StepError::Check { expected, seen } => (Status::Failed, expected.clone(), seen.clone()),
-        StepError::Target(seen) => {
-            (Status::Failed, "the target answers".to_owned(), seen.clone())
-        }
+        StepError::Target(seen) => (Status::Failed, "the target answers".to_owned(), seen.clone()),
         StepError::NotClaimed(reason) => {
             report.status = Status::NotClaimed;
             report.not_claimed = Some(reason.clone());

@@ -95,13 +95,7 @@ impl Selection {
                     .map_err(|e| SelectError::Tags(text.to_owned(), e.to_string()))
             })
             .transpose()?;
-        Ok(Selection {
-            run: globs(run)?,
-            skip: globs(skip)?,
-            tags,
-            shard: None,
-            reference: true,
-        })
+        Ok(Selection { run: globs(run)?, skip: globs(skip)?, tags, shard: None, reference: true })
     }
 
     /// The selected cases, in suite order.
@@ -114,11 +108,9 @@ impl Selection {
         });
         match self.shard {
             None => chosen.collect(),
-            Some(Shard { k, n }) => chosen
-                .enumerate()
-                .filter(|(i, _)| i % n == k - 1)
-                .map(|(_, case)| case)
-                .collect(),
+            Some(Shard { k, n }) => {
+                chosen.enumerate().filter(|(i, _)| i % n == k - 1).map(|(_, case)| case).collect()
+            }
         }
     }
 }

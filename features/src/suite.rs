@@ -147,8 +147,7 @@ fn from_disk(
 /// requirement.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Case>, SuiteError> {
     let err = |message: String| SuiteError { file: file.to_owned(), message };
-    let feature =
-        Feature::parse(text, GherkinEnv::default()).map_err(|e| err(e.to_string()))?;
+    let feature = Feature::parse(text, GherkinEnv::default()).map_err(|e| err(e.to_string()))?;
     let feature = feature.expand_examples().map_err(|e| err(e.to_string()))?;
     let background = |b: &Option<cucumber::gherkin::Background>| {
         b.as_ref().map(|b| b.steps.clone()).unwrap_or_default()

@@ -141,7 +141,10 @@ mod tests {
     fn commands_split_like_a_shell() {
         let words = |t| split(t);
         assert_eq!(words("a b  c"), Some(vec!["a".into(), "b".into(), "c".into()]));
-        assert_eq!(words("a 'b c' \"d \\\" e\""), Some(vec!["a".into(), "b c".into(), "d \" e".into()]));
+        assert_eq!(
+            words("a 'b c' \"d \\\" e\""),
+            Some(vec!["a".into(), "b c".into(), "d \" e".into()])
+        );
         assert_eq!(words("sh -c ''"), Some(vec!["sh".into(), "-c".into(), String::new()]));
         assert_eq!(words("a 'b"), None);
     }

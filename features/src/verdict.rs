@@ -49,7 +49,9 @@ impl Exit {
             Exit::NotConformant => "not conformant",
             Exit::Usage => "usage error",
             Exit::NothingObserved => "nothing observed: this is not a pass",
-            Exit::StaleBaseline => "the baseline excuses checks that pass: remove the stale entries",
+            Exit::StaleBaseline => {
+                "the baseline excuses checks that pass: remove the stale entries"
+            }
             Exit::Defect => "defect of the suite: no verdict on the target",
         }
     }
@@ -315,7 +317,8 @@ pub(crate) mod tests {
 
     #[test]
     fn strict_min_silence_and_stale_entries() {
-        let mut r = report(vec![case(Level::Must, Status::Passed), case(Level::Should, Status::Failed)]);
+        let mut r =
+            report(vec![case(Level::Must, Status::Passed), case(Level::Should, Status::Failed)]);
         r.strict = true;
         r.conclude();
         assert_eq!(r.verdict, Exit::NotConformant);

@@ -20,9 +20,8 @@ pub fn render(report: &RunReport) -> String {
         s.not_claimed,
         s.defects
     );
-    let clean = |text: &str| {
-        text.replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ")
-    };
+    let clean =
+        |text: &str| text.replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ");
     let bad: Vec<_> = report
         .cases
         .iter()

@@ -131,7 +131,11 @@ fn matrix(out: &mut String, report: &RunReport, ledger: &Ledger) {
                 }
             }
             (None, Some(reason)) => {
-                let _ = write!(out, "<span class=\"na\" style=\"white-space:normal\">{}</span>", esc(reason));
+                let _ = write!(
+                    out,
+                    "<span class=\"na\" style=\"white-space:normal\">{}</span>",
+                    esc(reason)
+                );
             }
             (None, None) => out.push_str("<span class=\"na\">not in this run</span>"),
         }
@@ -154,19 +158,18 @@ fn scenario(out: &mut String, i: usize, case: &CaseReport) {
     if let Some(d) = &case.description {
         let _ = write!(out, "<p>{}</p>", esc(d));
     }
-    let links: Vec<String> = case
-        .requirements
-        .iter()
-        .map(|r| format!("<a href=\"#{0}\">{0}</a>", esc(r)))
-        .collect();
-    let _ = write!(out, "<p>{} · {}</p><ol class=\"steps\">", case.level.as_str(), links.join(", "));
+    let links: Vec<String> =
+        case.requirements.iter().map(|r| format!("<a href=\"#{0}\">{0}</a>", esc(r))).collect();
+    let _ =
+        write!(out, "<p>{} · {}</p><ol class=\"steps\">", case.level.as_str(), links.join(", "));
     for step in &case.steps {
         let class = match step.held {
             Some(true) => "yes",
             Some(false) => "no",
             None => "unreached",
         };
-        let _ = write!(out, "<li class=\"{class}\">{} {}</li>", esc(&step.keyword), esc(&step.text));
+        let _ =
+            write!(out, "<li class=\"{class}\">{} {}</li>", esc(&step.keyword), esc(&step.text));
     }
     out.push_str("</ol>");
     if let Some(f) = &case.failure {

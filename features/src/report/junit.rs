@@ -64,11 +64,8 @@ fn test_case(case: &CaseReport, strict: bool) -> TestCase {
     test.add_property(("requirements", case.requirements.join(" ").as_str()));
     test.add_property(("level", case.level.as_str()));
     if !matches!(case.status, Status::Passed | Status::NotClaimed) {
-        let wire: Vec<String> = case
-            .wire
-            .iter()
-            .map(|l| format!("{:>6} {} {}", l.at_ms, l.channel, l.text))
-            .collect();
+        let wire: Vec<String> =
+            case.wire.iter().map(|l| format!("{:>6} {} {}", l.at_ms, l.channel, l.text)).collect();
         test.set_system_out(wire.join("\n"));
     }
     test

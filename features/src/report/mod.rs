@@ -90,15 +90,15 @@ fn save(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
 /// # Errors
 /// [`ReportError`].
 pub fn read(path: &Path) -> Result<RunReport, ReportError> {
-    let bytes = std::fs::read(path)
-        .map_err(|source| ReportError::Io { path: path.to_owned(), source })?;
+    let bytes =
+        std::fs::read(path).map_err(|source| ReportError::Io { path: path.to_owned(), source })?;
     let shape = |message: String| ReportError::Shape { path: path.to_owned(), message };
     let value: serde_json::Value =
         serde_json::from_slice(&bytes).map_err(|e| shape(e.to_string()))?;
     let schema: serde_json::Value =
         serde_json::from_str(SCHEMA).map_err(|e| ReportError::Render(e.to_string()))?;
-    let validator = jsonschema::validator_for(&schema)
-        .map_err(|e| ReportError::Render(e.to_string()))?;
+    let validator =
+        jsonschema::validator_for(&schema).map_err(|e| ReportError::Render(e.to_string()))?;
     if let Err(e) = validator.validate(&value) {
         return Err(shape(format!("{}: {e}", e.instance_path())));
     }
@@ -122,7 +122,8 @@ pub fn merge(mut reports: Vec<RunReport>) -> Result<RunReport, String> {
         all.defects.extend(other.defects);
     }
     all.cases.sort_by(|a, b| (&a.id, a.round).cmp(&(&b.id, b.round)));
-    if let Some(pair) = all.cases.windows(2).find(|p| p[0].id == p[1].id && p[0].round == p[1].round)
+    if let Some(pair) =
+        all.cases.windows(2).find(|p| p[0].id == p[1].id && p[0].round == p[1].round)
     {
         return Err(format!("{} is in two reports", pair[0].id));
     }

@@ -70,14 +70,17 @@ pub fn failure(case: &CaseReport, style: Style) -> String {
         let _ = writeln!(out, "     baseline: {reason}");
     }
     let last = |mcp: bool, n: usize| {
-        let lines = case.wire.iter().rev().filter(|l| {
-            l.channel != "step" && (l.channel.ends_with(['>', '<']) == mcp)
-        });
+        let lines = case
+            .wire
+            .iter()
+            .rev()
+            .filter(|l| l.channel != "step" && (l.channel.ends_with(['>', '<']) == mcp));
         let mut lines: Vec<_> = lines.take(n).collect();
         lines.reverse();
         lines
     };
-    for (title, lines) in [("last MCP frames", last(true, 4)), ("last HTTP and stderr", last(false, 6))]
+    for (title, lines) in
+        [("last MCP frames", last(true, 4)), ("last HTTP and stderr", last(false, 6))]
     {
         if !lines.is_empty() {
             let _ = writeln!(out, "     {title}:");
@@ -87,11 +90,8 @@ pub fn failure(case: &CaseReport, style: Style) -> String {
             let _ = writeln!(out, "       {:>6} ms {} {}", l.at_ms, l.channel, text);
         }
     }
-    let _ = writeln!(
-        out,
-        "     again:    conformance run --run '{}' --seed {}",
-        case.id, case.seed
-    );
+    let _ =
+        writeln!(out, "     again:    conformance run --run '{}' --seed {}", case.id, case.seed);
     out
 }
 
@@ -109,7 +109,11 @@ pub fn summary(report: &RunReport, style: Style) -> String {
         let _ = writeln!(out, "\n{} {defect}", style.paint("35", "defect:"));
     }
     for entry in &report.stale_baseline {
-        let _ = writeln!(out, "\n{} baseline entry {entry:?} excuses nothing", style.paint("33", "stale:"));
+        let _ = writeln!(
+            out,
+            "\n{} baseline entry {entry:?} excuses nothing",
+            style.paint("33", "stale:")
+        );
     }
     let s = report.summary;
     let _ = writeln!(out, "\n{}", style.paint("1", "Summary"));
@@ -141,7 +145,10 @@ pub fn summary(report: &RunReport, style: Style) -> String {
     let _ = writeln!(
         out,
         "\n{}",
-        style.paint(colour, &format!("{} (exit {})", report.verdict.sentence(), report.verdict.code()))
+        style.paint(
+            colour,
+            &format!("{} (exit {})", report.verdict.sentence(), report.verdict.code())
+        )
     );
     out
 }

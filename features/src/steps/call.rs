@@ -80,7 +80,5 @@ fn cancels(w: &mut World, name: String) -> StepResult {
 
 /// Takes the call that is under way.
 pub fn pending(w: &mut World, name: &str) -> StepResult<(String, Value, crate::mcp::Call)> {
-    w.calls
-        .remove(name)
-        .ok_or_else(|| StepError::Defect(format!("no call of {name} is under way")))
+    w.calls.remove(name).ok_or_else(|| StepError::Defect(format!("no call of {name} is under way")))
 }

@@ -177,9 +177,8 @@ fn inputs(w: &mut World) -> StepResult {
 
 /// Whether a member's schema takes values of the type; a schema that says nothing does.
 fn accepts_type(schema: &Value, kind: &str) -> bool {
-    let fits = |t: &Value| {
-        t.as_str().is_some_and(|t| t == kind || (kind == "number" && t == "integer"))
-    };
+    let fits =
+        |t: &Value| t.as_str().is_some_and(|t| t == kind || (kind == "number" && t == "integer"));
     if schema["enum"].is_array() || schema["const"].is_string() {
         return kind == "string";
     }
@@ -278,11 +277,7 @@ fn descriptions(w: &mut World) -> StepResult {
         let text = tool["description"].as_str().unwrap_or_default().to_lowercase();
         // Any wording of the three passes; silence does not.
         let words = ["local", "cache", "remote", "http", "host", "network", "sign", "submit"];
-        if words.iter().any(|w| text.contains(w)) {
-            Vec::new()
-        } else {
-            vec![format!("{text:?}")]
-        }
+        if words.iter().any(|w| text.contains(w)) { Vec::new() } else { vec![format!("{text:?}")] }
     })
 }
 
@@ -295,8 +290,16 @@ fn output_schemas(w: &mut World) -> StepResult {
 
 #[then("no tool takes what only the connector may decide")]
 fn no_signing_inputs(w: &mut World) -> StepResult {
-    let writes = ["room_create", "room_join", "room_leave", "room_send_message", "room_submit_event",
-        "join_request_review", "profile_update", "draft_commit"];
+    let writes = [
+        "room_create",
+        "room_join",
+        "room_leave",
+        "room_send_message",
+        "room_submit_event",
+        "join_request_review",
+        "profile_update",
+        "draft_commit",
+    ];
     judge(w, "no input for actor, nonce, created_at, hash or signature", |row, tool| {
         let properties = &tool["inputSchema"]["properties"];
         ["actor", "nonce", "created_at", "hash", "signature"]
@@ -321,8 +324,13 @@ fn no_dangerous_tool(w: &mut World) -> StepResult {
         .filter(|name| {
             let words: Vec<&str> = name.split(['_', '-', '.', '/']).collect();
             let has = |w: &str| words.contains(&w);
-            has("sign") || has("jwt") || has("token") || has("allow") || has("allowlist")
-                || has("key") || has("seed")
+            has("sign")
+                || has("jwt")
+                || has("token")
+                || has("allow")
+                || has("allowlist")
+                || has("key")
+                || has("seed")
                 || (has("host") || has("hosts")) && (has("add") || has("set") || has("remove"))
                 || has("identity") && (has("switch") || has("select") || has("set"))
         })

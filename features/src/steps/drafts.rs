@@ -75,7 +75,9 @@ fn forbidden(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-#[when(regex = r#"^(?:the agent|session "([^"]*)") (sends the draft as it is|sends the draft anyway|stays silent on the draft)$"#)]
+#[when(
+    regex = r#"^(?:the agent|session "([^"]*)") (sends the draft as it is|sends the draft anyway|stays silent on the draft)$"#
+)]
 async fn commits(w: &mut World, name: String, how: String) -> StepResult {
     let action = match how.as_str() {
         "sends the draft as it is" => "send_as_is",

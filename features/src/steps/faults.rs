@@ -124,9 +124,7 @@ fn writes(w: &World, host: &str) -> StepResult<Vec<JournalEntry>> {
         .host(host)?
         .requests()
         .into_iter()
-        .filter(|e| {
-            e.envelope.as_ref().is_some_and(|v| v["event"]["actor"] == agent.as_str())
-        })
+        .filter(|e| e.envelope.as_ref().is_some_and(|v| v["event"]["actor"] == agent.as_str()))
         .collect())
 }
 
@@ -203,9 +201,10 @@ fn sound_tokens(w: &mut World, route: String, host: String) -> StepResult {
     check(!requests.is_empty(), format!("requests of {}", route.as_str()), "none")?;
     for e in &requests {
         let claims = e.claims.clone().unwrap_or_default();
-        let lifetime = claims["exp"].as_u64().unwrap_or(0).saturating_sub(
-            claims["iat"].as_u64().unwrap_or(u64::MAX),
-        );
+        let lifetime = claims["exp"]
+            .as_u64()
+            .unwrap_or(0)
+            .saturating_sub(claims["iat"].as_u64().unwrap_or(u64::MAX));
         check(
             e.subject.as_deref() == Some(&agent)
                 && e.token_error.is_none()
@@ -224,9 +223,7 @@ async fn saw(w: &mut World, host: String, count: usize, route: String) -> StepRe
     let host = w.hosts.host(&host)?;
     let route: Route = serde_json::from_value(json!(route)).map_err(StepError::defect)?;
     let seen = w
-        .eventually(SOON, async |_: &mut World| {
-            Ok(host.journal().count(|e| e.is(route)) >= count)
-        })
+        .eventually(SOON, async |_: &mut World| Ok(host.journal().count(|e| e.is(route)) >= count))
         .await?;
     check(seen, format!("{count} requests"), host.journal().count(|e| e.is(route)).to_string())
 }

@@ -80,8 +80,12 @@ fn item_is_complete(w: &mut World) -> StepResult {
         && item["requires_response"].is_boolean()
         && item["suggested_tools"].is_array()
         && item["message"]["summary"].is_string();
-    check(complete, "id, kind, priority, room_id, created_at, requires_response, reason, \
-        suggested_tools and message.summary", brief(&item))
+    check(
+        complete,
+        "id, kind, priority, room_id, created_at, requires_response, reason, \
+        suggested_tools and message.summary",
+        brief(&item),
+    )
 }
 
 #[then(regex = r#"^the item is the record "([^"]*)" of "([^"]*)"$"#)]

@@ -66,7 +66,9 @@ async fn opened_with(
     w.create_room(&peer, &room, &host, changes).await
 }
 
-#[given(regex = r#"^(\w+) opened the public room "([^"]*)" on "([^"]*)" with the id of "([^"]*)"$"#)]
+#[given(
+    regex = r#"^(\w+) opened the public room "([^"]*)" on "([^"]*)" with the id of "([^"]*)"$"#
+)]
 async fn opened_twin(
     w: &mut World,
     peer: String,
@@ -170,7 +172,9 @@ async fn peer_removes(
     w.peer_sends(&peer, &room, "room.member.remove", payload, &[]).await.map(|_| ())
 }
 
-#[when(regex = r#"^(\w+) makes (the agent|\w+) (?:an? )?(moderator|speaker|observer) in "([^"]*)"$"#)]
+#[when(
+    regex = r#"^(\w+) makes (the agent|\w+) (?:an? )?(moderator|speaker|observer) in "([^"]*)"$"#
+)]
 async fn peer_changes_role(
     w: &mut World,
     peer: String,
@@ -245,7 +249,9 @@ async fn peer_profile(w: &mut World, peer: String, name: String, host: String) -
 
 // --- the target's agent ---
 
-#[given(regex = r#"^(?:the agent|session "([^"]*)") is a (speaker|observer|moderator) of "([^"]*)"$"#)]
+#[given(
+    regex = r#"^(?:the agent|session "([^"]*)") is a (speaker|observer|moderator) of "([^"]*)"$"#
+)]
 async fn agent_is(w: &mut World, name: String, role: String, room: String) -> StepResult {
     joins(w, name, room, role).await?;
     let body = w.success()?;
@@ -454,7 +460,9 @@ pub fn contents(items: &Value) -> Vec<String> {
         .collect()
 }
 
-#[then(regex = r#"^soon (?:the agent|session "([^"]*)") sees "([^"]*)" in "([^"]*)" without refreshing$"#)]
+#[then(
+    regex = r#"^soon (?:the agent|session "([^"]*)") sees "([^"]*)" in "([^"]*)" without refreshing$"#
+)]
 async fn soon_sees(w: &mut World, name: String, text: String, room: String) -> StepResult {
     let id = w.hosts.room(&room)?.id.clone();
     let who = session(&name).to_owned();
@@ -517,10 +525,7 @@ fn sync_head(w: &mut World, room: String) -> StepResult {
         sync["head_seq"] == state.head.seq
             && sync["head_hash"] == json!(state.head.hash)
             && sync["synced_seq"] == state.tip.seq,
-        format!(
-            "head {} {}, synced {}",
-            state.head.seq, state.head.hash, state.tip.seq
-        ),
+        format!("head {} {}, synced {}", state.head.seq, state.head.hash, state.tip.seq),
         sync.to_string(),
     )
 }

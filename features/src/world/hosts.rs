@@ -42,9 +42,7 @@ impl Hosts {
     /// # Errors
     /// [`StepError::Defect`].
     pub fn room(&self, name: &str) -> StepResult<&Room> {
-        self.rooms
-            .get(name)
-            .ok_or_else(|| StepError::Defect(format!("no room is called {name:?}")))
+        self.rooms.get(name).ok_or_else(|| StepError::Defect(format!("no room is called {name:?}")))
     }
 
     /// All rooms by name.

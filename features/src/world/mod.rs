@@ -94,10 +94,8 @@ impl World {
     /// [`StepError::Defect`] when the temporary directory cannot be made.
     pub fn begin(run: Arc<RunContext>, case_id: &str, round: u32) -> StepResult<Self> {
         let seed = case_seed(run.seed, case_id, round);
-        let dir = tempfile::Builder::new()
-            .prefix("conformance-")
-            .tempdir()
-            .map_err(StepError::defect)?;
+        let dir =
+            tempfile::Builder::new().prefix("conformance-").tempdir().map_err(StepError::defect)?;
         let state_dir = dir.path().join("state");
         std::fs::create_dir(&state_dir).map_err(StepError::defect)?;
         let bytes = key_seed(seed, "the agent under test");
@@ -151,8 +149,8 @@ impl World {
     /// [`StepError::Defect`] when the provisioning document cannot be written.
     pub fn launch(&self, name: &str) -> StepResult<Launch> {
         let config = self.dir.path().join("config.json");
-        let document = serde_json::to_vec_pretty(&self.provision.document())
-            .map_err(StepError::defect)?;
+        let document =
+            serde_json::to_vec_pretty(&self.provision.document()).map_err(StepError::defect)?;
         std::fs::write(&config, document).map_err(StepError::defect)?;
         let mut env = self.run.profile.env.clone();
         env.insert(CONFIG_VARIABLE.to_owned(), config.to_string_lossy().into_owned());
@@ -198,7 +196,12 @@ impl World {
     /// # Errors
     /// [`StepError::NotClaimed`] for a tool outside the profile, [`StepError::Target`] when
     /// no answer comes.
-    pub async fn call(&mut self, session: &str, tool: &str, arguments: Value) -> StepResult<Outcome> {
+    pub async fn call(
+        &mut self,
+        session: &str,
+        tool: &str,
+        arguments: Value,
+    ) -> StepResult<Outcome> {
         self.call_within(session, tool, arguments, self.run.timeout()).await
     }
 
@@ -223,8 +226,8 @@ impl World {
         let s = self.session(session)?;
         let full = format!("{TOOL_PREFIX}{tool}");
         let answer = s.send_tool(&full, arguments.clone()).wait(timeout).await;
-        let outcome = Outcome::new(tool, arguments, answer)
-            .map_err(|e| with_stderr(e, &s.stderr_tail()))?;
+        let outcome =
+            Outcome::new(tool, arguments, answer).map_err(|e| with_stderr(e, &s.stderr_tail()))?;
         self.answered = true;
         Ok(outcome)
     }

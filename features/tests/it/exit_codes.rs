@@ -14,9 +14,11 @@ fn zero_when_everything_holds() {
 
 #[test]
 fn one_when_a_must_fails_and_the_report_says_what_was_seen() {
-    let f = Fixture::new()
-        .scenario("good", "@LC-02 @must", HOLDS)
-        .scenario("bad", "@LC-02 @must", FAILS);
+    let f = Fixture::new().scenario("good", "@LC-02 @must", HOLDS).scenario(
+        "bad",
+        "@LC-02 @must",
+        FAILS,
+    );
     f.run(&[])
         .expect(1)
         .says("protocolVersion \"x\"")
@@ -26,18 +28,22 @@ fn one_when_a_must_fails_and_the_report_says_what_was_seen() {
 
 #[test]
 fn should_warns_and_fails_only_when_strict() {
-    let f = Fixture::new()
-        .scenario("good", "@LC-02 @must", HOLDS)
-        .scenario("bad", "@LC-02 @should", FAILS);
+    let f = Fixture::new().scenario("good", "@LC-02 @must", HOLDS).scenario(
+        "bad",
+        "@LC-02 @should",
+        FAILS,
+    );
     f.run(&[]).expect(0).says("1 warned");
     f.run(&["--strict"]).expect(1);
 }
 
 #[test]
 fn may_only_informs() {
-    let f = Fixture::new()
-        .scenario("good", "@LC-02 @must", HOLDS)
-        .scenario("bad", "@LC-02 @may", FAILS);
+    let f = Fixture::new().scenario("good", "@LC-02 @must", HOLDS).scenario(
+        "bad",
+        "@LC-02 @may",
+        FAILS,
+    );
     f.run(&["--strict"]).expect(0).says("1 informed");
 }
 
@@ -79,9 +85,11 @@ fn three_when_nothing_is_claimed() {
 
 #[test]
 fn four_for_a_stale_baseline_and_zero_for_a_live_one() {
-    let f = Fixture::new()
-        .scenario("good", "@LC-02 @must", HOLDS)
-        .scenario("bad", "@LC-02 @must", FAILS);
+    let f = Fixture::new().scenario("good", "@LC-02 @must", HOLDS).scenario(
+        "bad",
+        "@LC-02 @must",
+        FAILS,
+    );
     let live = f.write("l.toml", "[[expected-failure]]\ncheck = \"bad/*\"\nreason = \"known\"\n");
     f.run(&["--baseline", &live]).expect(0).says("1 in the baseline");
     let stale = f.write(
@@ -123,9 +131,8 @@ done"#,
 
 #[test]
 fn reports_are_written_merged_and_replayed() {
-    let f = Fixture::new()
-        .scenario("a", "@LC-02 @must", HOLDS)
-        .scenario("b", "@LC-02 @must", FAILS);
+    let f =
+        Fixture::new().scenario("a", "@LC-02 @must", HOLDS).scenario("b", "@LC-02 @must", FAILS);
     let file = |name: &str| f.path(name).display().to_string();
     let (one, two, all) = (file("1.json"), file("2.json"), file("all.json"));
     f.run(&["--seed", "7", "--shard", "1/2", "--json", &one]).expect(0);

@@ -78,8 +78,7 @@ pub fn conformance(args: &[&str]) -> Ran {
         .env_remove("GITHUB_STEP_SUMMARY")
         .output()
         .expect("the binary starts");
-    let text =
-        format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     Ran { code: status.code().unwrap_or(-1), text }
 }
 
