@@ -2,4 +2,5 @@
 //! case. The SSE client is `reqwest-eventsource`, not ours.
 
 mod basics;
+mod grp_vectors;
 mod support;

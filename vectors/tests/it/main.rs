@@ -2,4 +2,3 @@
 
 mod answers;
 mod driver;
-mod files;

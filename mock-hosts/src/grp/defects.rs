@@ -1,0 +1,126 @@
+//! Named defects that can be switched on, so that a conformance suite can prove that it
+//! would notice. An honest host has none.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+macro_rules! defects {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// One seeded defect.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Defect { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Defect {
+            /// All defects.
+            pub const ALL: &'static [Defect] = &[$(Defect::$variant,)+];
+
+            /// Name on the command line and in the kill matrix.
+            pub fn name(self) -> &'static str {
+                match self { $(Defect::$variant => $name,)+ }
+            }
+
+            /// What is wrong then.
+            pub fn about(self) -> &'static str {
+                match self { $(Defect::$variant => concat!($($doc,)+).trim_ascii(),)+ }
+            }
+        }
+    };
+}
+
+defects! {
+    /// The `?token=` form is refused.
+    QueryTokenRefused = "query-token-refused",
+    /// The `Authorization: Bearer` form is refused.
+    HeaderTokenRefused = "header-token-refused",
+    /// Tokens begin with another prefix.
+    WrongTokenPrefix = "wrong-token-prefix",
+    /// Tokens carry 16 random bytes.
+    ShortToken = "short-token",
+    /// A token works in every room.
+    CrossRoomToken = "cross-room-token",
+    /// Idempotency-Key is honoured on discuss alone.
+    IdempotencyDiscussOnly = "idempotency-discuss-only",
+    /// The same key with another body returns the earlier result.
+    IdempotencyNoConflict = "idempotency-no-conflict",
+    /// The wait is not clamped: a long one is refused.
+    NoWaitClamp = "no-wait-clamp",
+    /// A timeout says nothing about when to call again.
+    TimeoutWithoutNextPoll = "timeout-without-next-poll",
+    /// A wait sleeps out its time whatever happens.
+    WaitNeverWakes = "wait-never-wakes",
+    /// A wait for my choice is woken though I have chosen.
+    WaitIgnoresCaller = "wait-ignores-caller",
+    /// The page has a form that submits choices.
+    FormOnPage = "form-on-page",
+    /// The page of a room that is not public shows its state.
+    PrivateDetailsInPage = "private-details-in-page",
+    /// Text in the page's JSON is not escaped.
+    PageUnescaped = "page-unescaped",
+    /// The signature of a mandate is not checked.
+    MandateSignatureIgnored = "mandate-signature-ignored",
+    /// The validity window of a mandate is not checked.
+    MandateExpiryIgnored = "mandate-expiry-ignored",
+    /// The actions of a mandate are not checked.
+    MandateActionIgnored = "mandate-action-ignored",
+    /// The rooms of a mandate are not checked.
+    MandateRoomIgnored = "mandate-room-ignored",
+    /// Revocations are not checked.
+    MandateRevocationIgnored = "mandate-revocation-ignored",
+    /// The room's auth setting is looked at before the mandate's signature.
+    MandateOrder = "mandate-order",
+    /// `_meta.mandate` is not read.
+    MetaMandateIgnored = "meta-mandate-ignored",
+    /// A `mandate` tool argument is taken.
+    MandateArgumentTaken = "mandate-argument-taken",
+    /// A mandate join returns a token.
+    TokenOnMandateJoin = "token-on-mandate-join",
+    /// The signed prev_hash is not the previous receipt's.
+    WrongPrevHash = "wrong-prev-hash",
+    /// Votes in receipts lack mandate_ref.
+    NoMandateRef = "no-mandate-ref",
+    /// A choice can be cast by GET.
+    GetChoose = "get-choose",
+    /// Signed actions in a URL are carried out or ignored, not refused.
+    UrlRpcAccepted = "url-rpc-accepted",
+    /// config.auth does not matter.
+    AuthModeIgnored = "auth-mode-ignored",
+    /// A second choice of a participant is counted beside the first.
+    ChoiceNotUpserted = "choice-not-upserted",
+    /// The participant catalog shows the host's tools.
+    CatalogLeak = "catalog-leak",
+    /// X-Correlation-Id is not echoed.
+    NoCorrelation = "no-correlation",
+    /// X-Body-Signature causes rejection.
+    BodySignatureRejected = "body-signature-rejected",
+    /// The token appears in an event.
+    TokenInEvent = "token-in-event",
+    /// MCP acts leave no audit entry and no event.
+    McpSilent = "mcp-silent",
+    /// SSE ignores Last-Event-ID.
+    SseNoResume = "sse-no-resume",
+    /// A2A is advertised and not served.
+    FalseA2a = "false-a2a",
+}
+
+impl Defect {
+    /// By name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|d| d.name() == name)
+    }
+}
+
+/// The defects switched on in one host. Clones share the set.
+#[derive(Debug, Clone, Default)]
+pub struct Defects(Arc<RwLock<BTreeSet<Defect>>>);
+
+impl Defects {
+    /// Whether `defect` is on.
+    pub fn has(&self, defect: Defect) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(&defect)
+    }
+
+    /// Replaces the set.
+    pub fn set(&self, defects: impl IntoIterator<Item = Defect>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = defects.into_iter().collect();
+    }
+}
