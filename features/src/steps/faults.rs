@@ -100,6 +100,25 @@ fn never_contacted(w: &mut World, host: String) -> StepResult {
     check(requests.is_empty(), format!("no request to {host}"), list(&requests))
 }
 
+#[given(regex = r#"^we forget what host "([^"]*)" saw$"#)]
+#[when(regex = r#"^we forget what host "([^"]*)" saw$"#)]
+fn forget(w: &mut World, host: String) -> StepResult {
+    w.hosts.host(&host)?.journal().clear();
+    Ok(())
+}
+
+#[then(regex = r#"^host "([^"]*)" received (\d+) join requests? for "([^"]*)"$"#)]
+fn join_requests(w: &mut World, host: String, count: usize, room: String) -> StepResult {
+    let agent = w.agent_id();
+    let id = w.hosts.room(&room)?.id.clone();
+    let seen = w.hosts.host(&host)?.journal().count(|e| {
+        e.is(Route::JoinRequest)
+            && e.room.as_deref() == Some(&id)
+            && e.subject.as_deref() == Some(&agent)
+    });
+    check(seen == count, format!("{count} join requests"), seen.to_string())
+}
+
 #[then(regex = r#"^host "([^"]*)" received nothing signed$"#)]
 fn nothing_signed(w: &mut World, host: String) -> StepResult {
     let signed: Vec<JournalEntry> = w
@@ -128,6 +147,7 @@ fn writes(w: &World, host: &str) -> StepResult<Vec<JournalEntry>> {
         .collect())
 }
 
+#[given(regex = r#"^we count from here$"#)]
 #[when(regex = r#"^we count from here$"#)]
 fn count_from_here(w: &mut World) -> StepResult {
     for host in w.hosts.all() {
@@ -170,6 +190,35 @@ fn nonces_grow(w: &mut World) -> StepResult {
         "strictly growing nonces within 2^53 - 1",
         format!("{nonces:?}"),
     )
+}
+
+#[then("no nonce was signed twice")]
+fn no_nonce_twice(w: &mut World) -> StepResult {
+    let sent = w.sent_envelopes();
+    check(!sent.is_empty(), "at least one signed event", "none")?;
+    match crate::world::standing::reused_nonce(&sent) {
+        Some(breach) => no(breach.rule, breach.seen),
+        None => Ok(()),
+    }
+}
+
+#[then("no nonce of the agent is beyond a day from now")]
+fn nonces_are_sane(w: &mut World) -> StepResult {
+    let limit = crate::run::now_ms() + 86_400_000;
+    let greatest =
+        w.sent_envelopes().iter().filter_map(|e| e["event"]["nonce"].as_u64()).max().unwrap_or(0);
+    check(greatest <= limit, format!("nonces up to {limit}"), greatest.to_string())
+}
+
+#[then(regex = r#"^no event of the agent has nonce (\d+) or another actor$"#)]
+fn nothing_smuggled(w: &mut World, nonce: u64) -> StepResult {
+    let agent = w.agent_id();
+    let bad = w.hosts.requests().into_iter().filter_map(|e| e.envelope).find(|e| {
+        let own = e["event"]["actor"] == agent.as_str();
+        (own && e["event"]["nonce"] == nonce)
+            || (!own && e["event"]["payload"]["content"] == "hello")
+    });
+    check(bad.is_none(), "nothing the agent supplied is signed", format!("{bad:?}"))
 }
 
 #[then("every event that the agent sent verifies independently")]

@@ -130,6 +130,14 @@ async fn defers(w: &mut World, name: String, seconds: u64) -> StepResult {
     w.tool(session(&name), "inbox_ack", arguments).await
 }
 
+#[then("the unknown id is not acknowledged")]
+fn unknown_id(w: &mut World) -> StepResult {
+    let outcome = w.outcome()?;
+    let body = outcome.body();
+    let claimed = body["acknowledged"].as_array().is_some_and(|l| !l.is_empty());
+    check(outcome.is_error() || !claimed, "an unknown id is reported as such", outcome.brief())
+}
+
 #[then("the item is gone for good")]
 async fn gone(w: &mut World) -> StepResult {
     let id = noted(w)?["id"].clone();

@@ -1,7 +1,7 @@
 //! Judging the outcome of the latest call, by the rule and not by taste.
 
 use cucumber::gherkin::Step;
-use cucumber::{then, when};
+use cucumber::{given, then, when};
 use serde_json::Value;
 
 use crate::failure::{StepError, StepResult, check, no};
@@ -86,7 +86,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-#[then(regex = r#"^the result "([^"]*)" is at least (\d+)$"#)]
+#[then(regex = r#"^the result "([^"]*)" reaches (\d+)$"#)]
 fn result_at_least(w: &mut World, path: String, least: u64) -> StepResult {
     let seen = member(w, &path)?.and_then(|v| v.as_u64());
     check(
@@ -155,8 +155,9 @@ pub fn covers(value: &Value, wanted: &Value) -> bool {
     }
 }
 
-#[then(regex = r#"^the result "([^"]*)" is remembered as "([^"]*)"$"#)]
-#[when(regex = r#"^the result "([^"]*)" is remembered as "([^"]*)"$"#)]
+#[then(regex = r#"^we remember the result "([^"]*)" as "([^"]*)"$"#)]
+#[given(regex = r#"^we remember the result "([^"]*)" as "([^"]*)"$"#)]
+#[when(regex = r#"^we remember the result "([^"]*)" as "([^"]*)"$"#)]
 fn remember(w: &mut World, path: String, name: String) -> StepResult {
     match member(w, &path)? {
         Some(value) => {

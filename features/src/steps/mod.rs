@@ -7,7 +7,9 @@ pub mod faults;
 pub mod inbox;
 pub mod judge;
 pub mod lifecycle;
+pub mod results;
 pub mod rooms;
+pub mod trust;
 
 use cucumber::World as _;
 use cucumber::step::Collection;

@@ -93,7 +93,7 @@ fn unsound(sent: &[Value]) -> Option<Breach> {
 }
 
 /// No two different events share a nonce.
-fn reused_nonce(sent: &[Value]) -> Option<Breach> {
+pub fn reused_nonce(sent: &[Value]) -> Option<Breach> {
     let mut seen: BTreeMap<u64, &Value> = BTreeMap::new();
     for envelope in sent {
         let Some(nonce) = envelope["event"]["nonce"].as_u64() else { continue };

@@ -24,6 +24,15 @@ impl World {
             }
             ("room", name) => Value::from(self.hosts.room(name)?.id.clone()),
             ("host", name) => Value::from(self.hosts.url(name)?),
+            ("authority", name) => {
+                let url = self.hosts.url(name)?;
+                Value::from(url.trim_start_matches("http://").to_owned())
+            }
+            ("note", path) if path.contains(' ') => {
+                let (name, member) = path.split_once(' ').unwrap_or((path, ""));
+                let value = self.notes.get(name).ok_or_else(unknown)?;
+                crate::outcome::at(value, member).cloned().ok_or_else(unknown)?
+            }
             ("note", name) => self.notes.get(name).cloned().ok_or_else(unknown)?,
             _ => return Err(unknown()),
         })
