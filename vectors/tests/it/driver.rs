@@ -7,7 +7,7 @@ use ap_vectors::drive::{Outcome, Report, run};
 
 fn drive(command: &str) -> Report {
     let cases = case::bundled();
-    run(command, &cases, true, Duration::from_secs(20)).unwrap()
+    run(command, &cases, true, Duration::from_secs(20)).expect("sh is there")
 }
 
 #[test]
