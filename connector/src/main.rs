@@ -1,2 +1,5 @@
-//! Skeleton.
-fn main() {}
+//! `ap-connector`: see `ap-connector --help`.
+
+fn main() -> std::process::ExitCode {
+    ap_connector::run_cli(std::env::args_os())
+}
