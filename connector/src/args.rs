@@ -63,15 +63,19 @@ impl Args {
         match (self.number("base_seq"), self.text("base_hash")) {
             (None, None) => Ok(None),
             (Some(seq), Some(hash)) => {
-                let hash = Hash::parse(hash)
-                    .map_err(|e| ToolError::input("/base_hash", e.to_string()))?;
+                let hash =
+                    Hash::parse(hash).map_err(|e| ToolError::input("/base_hash", e.to_string()))?;
                 if seq == 0 {
                     return Err(ToolError::input("/base_seq", "a seq starts at 1"));
                 }
                 Ok(Some(Tip { seq, hash }))
             }
-            (Some(_), None) => Err(ToolError::input("/base_hash", "give base_seq and base_hash together")),
-            (None, Some(_)) => Err(ToolError::input("/base_seq", "give base_seq and base_hash together")),
+            (Some(_), None) => {
+                Err(ToolError::input("/base_hash", "give base_seq and base_hash together"))
+            }
+            (None, Some(_)) => {
+                Err(ToolError::input("/base_seq", "give base_seq and base_hash together"))
+            }
         }
     }
 
@@ -107,8 +111,9 @@ impl Args {
     pub fn references(&self) -> Result<Option<Vec<String>>, ToolError> {
         let Some(list) = self.list("references") else { return Ok(None) };
         for (i, id) in list.iter().enumerate() {
-            Hash::parse(id)
-                .map_err(|e| ToolError::input(&format!("/references/{i}"), format!("an event id: {e}")))?;
+            Hash::parse(id).map_err(|e| {
+                ToolError::input(&format!("/references/{i}"), format!("an event id: {e}"))
+            })?;
         }
         Ok(Some(list))
     }

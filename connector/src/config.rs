@@ -42,8 +42,13 @@ pub enum ConfigError {
     /// The identity cannot be used.
     #[error("identity: {0}")]
     Identity(String),
+    /// The key store gives no key.
+    #[error(transparent)]
+    Key(crate::keystore::KeyStoreError),
     /// The HTTP listener is not on loopback.
-    #[error("http.listen {0}: only 127.0.0.1 and ::1 are allowed; use an SSH tunnel for remote clients")]
+    #[error(
+        "http.listen {0}: only 127.0.0.1 and ::1 are allowed; use an SSH tunnel for remote clients"
+    )]
     NotLoopback(String),
 }
 
@@ -246,12 +251,14 @@ struct OperatorDoc {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorIdentity {
+    /// Whose key it is.
+    pub agent_id: AgentId,
     /// An encrypted key file.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// Agent ID of a key in the OS keychain.
+    /// The key is in the OS keychain.
     #[serde(default)]
-    pub keychain: Option<String>,
+    pub keychain: bool,
     /// Environment variable with the passphrase.
     #[serde(default)]
     pub passphrase_env: Option<String>,
@@ -318,10 +325,8 @@ fn services(hosts: Vec<HostDoc>, profile_services: Vec<String>) -> Result<Servic
 
 fn http(doc: Option<HttpDoc>) -> Result<Option<HttpSettings>, ConfigError> {
     let Some(doc) = doc else { return Ok(None) };
-    let listen: SocketAddr = doc
-        .listen
-        .parse()
-        .map_err(|_| ConfigError::NotLoopback(doc.listen.clone()))?;
+    let listen: SocketAddr =
+        doc.listen.parse().map_err(|_| ConfigError::NotLoopback(doc.listen.clone()))?;
     let ip = listen.ip();
     if ip != std::net::Ipv4Addr::LOCALHOST && ip != std::net::Ipv6Addr::LOCALHOST {
         return Err(ConfigError::NotLoopback(doc.listen));
@@ -337,7 +342,8 @@ fn http(doc: Option<HttpDoc>) -> Result<Option<HttpSettings>, ConfigError> {
     };
     if token.len() < 16 {
         return Err(ConfigError::Document(
-            "http.token: at least 16 characters, for example from `openssl rand -base64 32`".to_owned(),
+            "http.token: at least 16 characters, for example from `openssl rand -base64 32`"
+                .to_owned(),
         ));
     }
     Ok(Some(HttpSettings { listen, token, url_file: doc.url_file }))

@@ -157,11 +157,8 @@ impl Core {
             .collect();
         let path = self.store.dir().join(format!("write-{name}.lock"));
         let file = tokio::task::spawn_blocking(move || {
-            let file = std::fs::OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)?;
+            let file =
+                std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
             file.lock()?;
             Ok::<_, std::io::Error>(file)
         })

@@ -47,9 +47,7 @@ impl Core {
                     Err(e) => e,
                 },
                 Err(Attempt::Refused(e, max_seen)) => {
-                    if offered_again
-                        && let Some(row) = self.find_created(host, &envelope).await?
-                    {
+                    if offered_again && let Some(row) = self.find_created(host, &envelope).await? {
                         return self.created(row, &envelope);
                     }
                     self.drop_outbox(envelope.hash())?;
@@ -87,13 +85,21 @@ impl Core {
         }
     }
 
-    fn created(self: &Arc<Self>, row: RoomRow, envelope: &VerifiedEnvelope) -> Result<(RoomRow, Value), ToolError> {
+    fn created(
+        self: &Arc<Self>,
+        row: RoomRow,
+        envelope: &VerifiedEnvelope,
+    ) -> Result<(RoomRow, Value), ToolError> {
         self.drop_outbox(envelope.hash())?;
         self.tend_stream(row.id)?;
         Ok((row, envelope.value().clone()))
     }
 
-    fn sign_creation(&self, host: &AllowedOrigin, payload: &Value) -> Result<VerifiedEnvelope, ToolError> {
+    fn sign_creation(
+        &self,
+        host: &AllowedOrigin,
+        payload: &Value,
+    ) -> Result<VerifiedEnvelope, ToolError> {
         let now = self.clock.now_ms();
         self.rate.take(&format!("{} create", host.as_str()), now)?;
         self.store.write(|tx| {
@@ -111,7 +117,11 @@ impl Core {
     }
 
     /// An uncertain creation with exactly this content.
-    fn repeatable_creation(&self, host: &AllowedOrigin, payload: &Value) -> Result<Option<VerifiedEnvelope>, ToolError> {
+    fn repeatable_creation(
+        &self,
+        host: &AllowedOrigin,
+        payload: &Value,
+    ) -> Result<Option<VerifiedEnvelope>, ToolError> {
         let now = self.clock.now_ms();
         for entry in self.outbox(None, host.as_str())? {
             if entry.envelope.event_type() != "room.create" {
@@ -127,7 +137,12 @@ impl Core {
     }
 
     /// The answer must prove that the submitted event is the room's first record.
-    fn adopt_creation(&self, host: &AllowedOrigin, envelope: &VerifiedEnvelope, body: &Value) -> Result<RoomRow, ToolError> {
+    fn adopt_creation(
+        &self,
+        host: &AllowedOrigin,
+        envelope: &VerifiedEnvelope,
+        body: &Value,
+    ) -> Result<RoomRow, ToolError> {
         let mismatch = |what: &str| {
             ToolError::new("response_mismatch", format!("the host's answer to room.create {what}"))
                 .with(json!({ "host": host.as_str(), "event_id": envelope.hash() }))
@@ -137,7 +152,8 @@ impl Core {
         if body["seq"] != 1 || !body["pre_hash"].is_null() {
             return Err(mismatch("is not about a first record"));
         }
-        let received_at = body["received_at"].as_u64().ok_or_else(|| mismatch("has no received_at"))?;
+        let received_at =
+            body["received_at"].as_u64().ok_or_else(|| mismatch("has no received_at"))?;
         let hash = record_hash(id, 1, None, envelope.hash(), received_at);
         if body["hash"].as_str().and_then(|t| Hash::parse(t).ok()) != Some(hash) {
             return Err(mismatch("does not commit to the submitted event"));
@@ -152,13 +168,20 @@ impl Core {
             return Err(f.to_error(host.as_str(), id));
         }
         self.store.write(|tx| {
-            tx.execute("UPDATE rooms SET baseline_seq = coalesce(baseline_seq, 1) WHERE id = ?1", [row.id])?;
+            tx.execute(
+                "UPDATE rooms SET baseline_seq = coalesce(baseline_seq, 1) WHERE id = ?1",
+                [row.id],
+            )?;
             RoomRow::get(tx, row.id)
         })
     }
 
     /// Looks among the own rooms for the one that `envelope` created.
-    async fn find_created(self: &Arc<Self>, host: &AllowedOrigin, envelope: &VerifiedEnvelope) -> Result<Option<RoomRow>, ToolError> {
+    async fn find_created(
+        self: &Arc<Self>,
+        host: &AllowedOrigin,
+        envelope: &VerifiedEnvelope,
+    ) -> Result<Option<RoomRow>, ToolError> {
         let path = ["v1", "me", "rooms"];
         let mut cursor: Option<String> = None;
         for _ in 0..20 {
@@ -175,7 +198,9 @@ impl Core {
                 }
                 let first = ["v1", "rooms", id, "events"];
                 let query = [("after_seq", "0".to_owned()), ("limit", "1".to_owned())];
-                let Ok(page) = self.http.call(host, &Request::get(&first).query(&query).auth(true)).await else {
+                let Ok(page) =
+                    self.http.call(host, &Request::get(&first).query(&query).auth(true)).await
+                else {
                     continue;
                 };
                 let (records, _) = list_of(page, "records")?;

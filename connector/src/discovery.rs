@@ -63,7 +63,8 @@ impl Core {
                         )
                         .optional()?;
                     let (document, at) = row.unwrap_or((None, None));
-                    let document = document.map(|d| parse_json(&d)).transpose()?.unwrap_or(Value::Null);
+                    let document =
+                        document.map(|d| parse_json(&d)).transpose()?.unwrap_or(Value::Null);
                     let features: Vec<&str> = document["features"]
                         .as_array()
                         .into_iter()

@@ -164,8 +164,11 @@ pub fn take(core: &Core, id: &str, who: &str) -> Result<Draft, ToolError> {
             params![id, who, (now + COMMIT_LEASE_MS) as i64, now as i64],
         )?;
         if taken == 0 {
-            return Err(ToolError::new("draft_busy", "another call is committing this draft; wait for it")
-                .with(json!({ "draft_id": id })));
+            return Err(ToolError::new(
+                "draft_busy",
+                "another call is committing this draft; wait for it",
+            )
+            .with(json!({ "draft_id": id })));
         }
         Ok(draft)
     })
@@ -198,8 +201,11 @@ pub fn discard(core: &Core, id: &str) -> Result<u64, ToolError> {
             params![id, now as i64],
         )?;
         if gone == 0 {
-            return Err(ToolError::new("draft_busy", "another call is committing this draft; wait for it")
-                .with(json!({ "draft_id": id })));
+            return Err(ToolError::new(
+                "draft_busy",
+                "another call is committing this draft; wait for it",
+            )
+            .with(json!({ "draft_id": id })));
         }
         count(tx)
     })?;

@@ -243,7 +243,11 @@ impl Http {
     ///
     /// # Errors
     /// As [`Http::exchange`], and [`Reply::error`].
-    pub async fn call(&self, to: &AllowedOrigin, request: &Request<'_>) -> Result<Value, ToolError> {
+    pub async fn call(
+        &self,
+        to: &AllowedOrigin,
+        request: &Request<'_>,
+    ) -> Result<Value, ToolError> {
         let reply = self.exchange(to, request).await?;
         match reply.error() {
             Some(e) => Err(e.and("host", to.as_str())),
@@ -331,7 +335,8 @@ impl Reply {
 
     /// Whether the host certainly took no effect: a client error, or any protocol code.
     pub fn is_definite_refusal(&self) -> bool {
-        let known = self.body["error"]["code"].as_str().is_some_and(|c| ErrorCode::from_text(c).is_some());
+        let known =
+            self.body["error"]["code"].as_str().is_some_and(|c| ErrorCode::from_text(c).is_some());
         (400..500).contains(&self.status) && self.status != 408 || (self.status >= 500 && known)
     }
 }
@@ -345,9 +350,13 @@ fn is_code(text: &str) -> bool {
 /// What an agent does about a protocol error.
 fn advice(code: ErrorCode) -> &'static str {
     match code {
-        ErrorCode::InvalidEvent | ErrorCode::InvalidEventHash | ErrorCode::InvalidSignature
+        ErrorCode::InvalidEvent
+        | ErrorCode::InvalidEventHash
+        | ErrorCode::InvalidSignature
         | ErrorCode::InvalidActor => "Check the arguments; if they are right, tell the operator.",
-        ErrorCode::TimestampOutOfWindow => "The clocks of host and connector differ: tell the operator.",
+        ErrorCode::TimestampOutOfWindow => {
+            "The clocks of host and connector differ: tell the operator."
+        }
         ErrorCode::NonceNotGreater => "The sequence was resynchronized; call again.",
         ErrorCode::RoomNotFound => "Check room_id and host.",
         ErrorCode::RoomNotActive => "Wait until the room starts.",
@@ -362,9 +371,13 @@ fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::RoleNotAllowed => "Choose another role.",
         ErrorCode::MaxSpeakersExceeded => "Join as observer, or wait for a place.",
         ErrorCode::MembershipRequired => "Join the room first.",
-        ErrorCode::InvalidToken => "The host did not take the request token: tell the operator to check the clock.",
+        ErrorCode::InvalidToken => {
+            "The host did not take the request token: tell the operator to check the clock."
+        }
         ErrorCode::RoomHeadMismatch => "The room moved: read the changes and decide again.",
-        ErrorCode::BaseRecordMismatch => "The base names no record of this room; leave base_seq and base_hash out.",
+        ErrorCode::BaseRecordMismatch => {
+            "The base names no record of this room; leave base_seq and base_hash out."
+        }
         ErrorCode::AgentStatusNotFound => "There is no current status.",
         ErrorCode::RateLimited => "Wait for `data.retry_after_ms`, then call again.",
         ErrorCode::PayloadTooLarge => "Send less.",
@@ -402,7 +415,8 @@ fn transport_error(to: &AllowedOrigin, e: &reqwest::Error) -> ToolError {
     let lower = chain.to_ascii_lowercase();
     let (code, message) = if e.is_timeout() && !e.is_connect() {
         ("host_timeout", "the host did not answer in time".to_owned())
-    } else if lower.contains("certificate") || lower.contains("tls") || lower.contains("handshake") {
+    } else if lower.contains("certificate") || lower.contains("tls") || lower.contains("handshake")
+    {
         ("tls_error", format!("the TLS connection failed: {chain}"))
     } else if e.is_connect() {
         ("host_unreachable", format!("no connection to the host, nothing was sent: {chain}"))

@@ -164,16 +164,22 @@ pub fn project(
         any |= add(conn, row, &item("room.mention", "mentioned"))?;
         told = true;
     }
-    let active = applied.state.members.iter().any(|(id, m)| {
-        id.as_str() == me && m.status == MemberStatus::Active
-    });
+    let active = applied
+        .state
+        .members
+        .iter()
+        .any(|(id, m)| id.as_str() == me && m.status == MemberStatus::Active);
     match envelope.event_type() {
         "turn.update"
             if text("speaker") == Some(me)
                 && matches!(text("state").unwrap_or("assigned"), "assigned" | "handoff") =>
         {
             let deadline = p.get("expires_at").and_then(Value::as_u64);
-            any |= add(conn, row, &NewItem { deadline, ..item("room.turn.assigned", "turn_assigned") })?;
+            any |= add(
+                conn,
+                row,
+                &NewItem { deadline, ..item("room.turn.assigned", "turn_assigned") },
+            )?;
             told = true;
         }
         "steer.create" => {
@@ -322,7 +328,12 @@ impl Query {
 }
 
 /// Leases items to a session.
-pub fn claim(conn: &Connection, ids: &[String], session: &str, until: u64) -> Result<(), ToolError> {
+pub fn claim(
+    conn: &Connection,
+    ids: &[String],
+    session: &str,
+    until: u64,
+) -> Result<(), ToolError> {
     let mut statement =
         conn.prepare_cached("UPDATE inbox SET claimed_by = ?2, claimed_until = ?3 WHERE id = ?1")?;
     for id in ids {

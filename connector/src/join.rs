@@ -63,7 +63,8 @@ impl JoinRequest {
         let bad = |what: String| {
             ToolError::new("bad_response", format!("the host's join request {what}"))
         };
-        let request = body["request"].as_object().ok_or_else(|| bad("has no request".to_owned()))?;
+        let request =
+            body["request"].as_object().ok_or_else(|| bad("has no request".to_owned()))?;
         check_join_request(request).map_err(|e| bad(format!("is malformed: {e}")))?;
         if request["room_id"] != room_id {
             return Err(bad("is of another room".to_owned()));
@@ -97,7 +98,9 @@ pub fn check_segment(name: &str, text: &str) -> Result<(), ToolError> {
     let ok = !text.is_empty()
         && text.len() <= 128
         && !matches!(text, "." | "..")
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':' | b'~'));
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':' | b'~'));
     if ok {
         Ok(())
     } else {
@@ -126,9 +129,7 @@ impl Core {
             Err(e) => return Err(e),
         };
         let state = self.store.read(|c| row.state(c))?;
-        if readable
-            && let Some(member) = state.as_ref().and_then(|s| s.active_member(&me))
-        {
+        if readable && let Some(member) = state.as_ref().and_then(|s| s.active_member(&me)) {
             let role = member.role.map_or("", |r| r.as_str());
             if role != args.role {
                 return Err(ToolError::new(
@@ -145,7 +146,12 @@ impl Core {
         }
         let visibility = match &state {
             Some(state) if readable => state.visibility().to_owned(),
-            _ => row.resource.as_ref().and_then(|r| r["visibility"].as_str()).unwrap_or("private").to_owned(),
+            _ => row
+                .resource
+                .as_ref()
+                .and_then(|r| r["visibility"].as_str())
+                .unwrap_or("private")
+                .to_owned(),
         };
         if readable && visibility == "public" && args.request_id.is_none() {
             let mut payload = json!({ "role": args.role });
@@ -176,7 +182,10 @@ impl Core {
             None => {
                 for id in self.own_request_ids(row)? {
                     match self.fetch_join_request(row, &host, &id).await {
-                        Ok(r) if r.status == "approved" || (r.status == "pending" && now < r.expires_at) => {
+                        Ok(r)
+                            if r.status == "approved"
+                                || (r.status == "pending" && now < r.expires_at) =>
+                        {
                             usable = Some(r);
                             break;
                         }
@@ -197,9 +206,18 @@ impl Core {
             "pending" => return Ok(Joined::Pending(request.body)),
             "approved" => {}
             status => {
-                let code = if status == "expired" { "join_request_expired" } else { "join_request_rejected" };
-                return Err(ToolError::new(code, format!("the join request is {status}; call again without request_id to ask anew"))
-                    .with(json!({ "join_request": request.body })));
+                let code = if status == "expired" {
+                    "join_request_expired"
+                } else {
+                    "join_request_rejected"
+                };
+                return Err(ToolError::new(
+                    code,
+                    format!(
+                        "the join request is {status}; call again without request_id to ask anew"
+                    ),
+                )
+                .with(json!({ "join_request": request.body })));
             }
         }
         let approved = request.approved_role.as_deref().unwrap_or(&request.role);
@@ -263,7 +281,10 @@ impl Core {
         }
         let claim = self.read_claim(row).await?;
         let anchor: Tip = claim.head.ok_or_else(|| {
-            ToolError::new("bad_response", "the host advertises no head of this room; nothing was signed")
+            ToolError::new(
+                "bad_response",
+                "the host advertises no head of this room; nothing was signed",
+            )
         })?;
         let _turn = self.write_turn(host).await?;
         let now = self.clock.now_ms();
@@ -277,18 +298,29 @@ impl Core {
                 Ok(body) => {
                     let received = Received::check(body, &row.room_id);
                     if received.event_id() == Some(*envelope.hash()) {
-                        ToolError::new("bad_response", "the history does not show the accepted join")
+                        ToolError::new(
+                            "bad_response",
+                            "the history does not show the accepted join",
+                        )
                     } else {
-                        ToolError::new("response_mismatch", "the host's answer to the join is another record")
+                        ToolError::new(
+                            "response_mismatch",
+                            "the host's answer to the join is another record",
+                        )
                     }
                 }
                 Err(Attempt::Refused(e, max_seen)) => {
-                    if let Some(found) = self.after_closed_join(row, envelope.hash()).await.ok().flatten() {
+                    if let Some(found) =
+                        self.after_closed_join(row, envelope.hash()).await.ok().flatten()
+                    {
                         return Ok(found);
                     }
                     self.drop_outbox(envelope.hash())?;
                     match max_seen {
-                        Some(header) if e.code == ErrorCode::NonceNotGreater.as_str() && nonce_retries == 0 => {
+                        Some(header)
+                            if e.code == ErrorCode::NonceNotGreater.as_str()
+                                && nonce_retries == 0 =>
+                        {
                             nonce_retries += 1;
                             self.adopt_max_seen(&header)?;
                             envelope = self.sign_closed_join(row, anchor, &payload)?;
@@ -319,7 +351,12 @@ impl Core {
         }
     }
 
-    fn sign_closed_join(&self, row: &RoomRow, anchor: Tip, payload: &Value) -> Result<ap_protocol::VerifiedEnvelope, ToolError> {
+    fn sign_closed_join(
+        &self,
+        row: &RoomRow,
+        anchor: Tip,
+        payload: &Value,
+    ) -> Result<ap_protocol::VerifiedEnvelope, ToolError> {
         let now = self.clock.now_ms();
         self.store.write(|tx| {
             let draft = EventDraft {
@@ -338,19 +375,29 @@ impl Core {
     }
 
     fn set_anchor(&self, row: &RoomRow, anchor: Option<Tip>) -> Result<(), ToolError> {
-        let text = anchor.map(|a| serde_json::to_string(&a)).transpose().map_err(ToolError::internal)?;
+        let text =
+            anchor.map(|a| serde_json::to_string(&a)).transpose().map_err(ToolError::internal)?;
         self.store.write(|tx| {
             tx.execute("UPDATE rooms SET anchor = ?2 WHERE id = ?1", params![row.id, text])?;
             Ok(())
         })
     }
 
-    async fn after_closed_join(&self, row: &RoomRow, event_id: &ap_protocol::Hash) -> Result<Option<StoredRecord>, ToolError> {
+    async fn after_closed_join(
+        &self,
+        row: &RoomRow,
+        event_id: &ap_protocol::Hash,
+    ) -> Result<Option<StoredRecord>, ToolError> {
         self.sync_room(row.id).await?;
         self.find_event(row, &[*event_id])
     }
 
-    async fn ask_to_join(&self, row: &RoomRow, host: &AllowedOrigin, args: &JoinArgs) -> Result<JoinRequest, ToolError> {
+    async fn ask_to_join(
+        &self,
+        row: &RoomRow,
+        host: &AllowedOrigin,
+        args: &JoinArgs,
+    ) -> Result<JoinRequest, ToolError> {
         let mut body = Map::new();
         body.insert("role".to_owned(), json!(args.role));
         for (name, value) in [("perspective", &args.perspective), ("reason", &args.reason)] {
@@ -367,18 +414,29 @@ impl Core {
         let answer = self.http.call(host, &Request::post(&path, &body).auth(true)).await?;
         let request = JoinRequest::of(answer, &row.room_id)?;
         if request.applicant() != self.me().as_str() {
-            return Err(ToolError::new("bad_response", "the host made a join request for somebody else"));
+            return Err(ToolError::new(
+                "bad_response",
+                "the host made a join request for somebody else",
+            ));
         }
         self.keep_request(row, &request, true)?;
         Ok(request)
     }
 
-    async fn fetch_join_request(&self, row: &RoomRow, host: &AllowedOrigin, id: &str) -> Result<JoinRequest, ToolError> {
+    async fn fetch_join_request(
+        &self,
+        row: &RoomRow,
+        host: &AllowedOrigin,
+        id: &str,
+    ) -> Result<JoinRequest, ToolError> {
         let path = ["v1", "rooms", row.room_id.as_str(), "join-requests", id];
         let answer = self.http.call(host, &Request::get(&path).auth(true)).await?;
         let request = JoinRequest::of(answer, &row.room_id)?;
         if request.id != id {
-            return Err(ToolError::new("bad_response", "the host answered with another join request"));
+            return Err(ToolError::new(
+                "bad_response",
+                "the host answered with another join request",
+            ));
         }
         let own = request.applicant() == self.me().as_str();
         self.keep_request(row, &request, own)?;
@@ -406,17 +464,21 @@ impl Core {
             if own && r.status == "approved" && old.as_deref().is_some_and(|s| s != "approved") {
                 let role = r.approved_role.as_deref().unwrap_or(&r.role);
                 let summary = format!("your request to join was approved as {role}");
-                changed |= inbox::add(tx, row, &inbox::NewItem {
-                    kind: "room.join.approved",
-                    seq: None,
-                    about: &r.id,
-                    is_event: false,
-                    actor: r.body["reviewed_by"].as_str(),
-                    created_at: now,
-                    deadline: Some(r.expires_at),
-                    reason: "join_request_approved",
-                    summary: &summary,
-                })?;
+                changed |= inbox::add(
+                    tx,
+                    row,
+                    &inbox::NewItem {
+                        kind: "room.join.approved",
+                        seq: None,
+                        about: &r.id,
+                        is_event: false,
+                        actor: r.body["reviewed_by"].as_str(),
+                        created_at: now,
+                        deadline: Some(r.expires_at),
+                        reason: "join_request_approved",
+                        summary: &summary,
+                    },
+                )?;
             }
             if !own && r.status != "pending" {
                 inbox::settle_join_request(tx, row, &r.id)?;
@@ -432,7 +494,10 @@ impl Core {
 
     fn forget_request(&self, row: &RoomRow, id: &str) -> Result<(), ToolError> {
         self.store.write(|tx| {
-            tx.execute("DELETE FROM join_requests WHERE room = ?1 AND request_id = ?2", params![row.id, id])?;
+            tx.execute(
+                "DELETE FROM join_requests WHERE room = ?1 AND request_id = ?2",
+                params![row.id, id],
+            )?;
             Ok(())
         })
     }
@@ -450,7 +515,11 @@ impl Core {
     }
 
     /// Whether an own join request of the room is open, and its stored body.
-    pub fn pending_request(&self, conn: &rusqlite::Connection, row: &RoomRow) -> Result<Option<Value>, ToolError> {
+    pub fn pending_request(
+        &self,
+        conn: &rusqlite::Connection,
+        row: &RoomRow,
+    ) -> Result<Option<Value>, ToolError> {
         let body: Option<String> = conn
             .prepare_cached("SELECT body FROM join_requests WHERE room = ?1 AND own = 1 AND status IN ('pending','approved') LIMIT 1")?
             .query_row([row.id], |r| r.get(0))
@@ -477,7 +546,8 @@ impl Core {
                 Ok(r) => {
                     let own = r.applicant() == self.me().as_str();
                     if !own && r.status == "pending" {
-                        let (id, applicant, role) = (r.id.clone(), r.applicant().to_owned(), r.role.clone());
+                        let (id, applicant, role) =
+                            (r.id.clone(), r.applicant().to_owned(), r.role.clone());
                         self.note_join_request(row, &id, &applicant, &role, Some(r.expires_at))?;
                     }
                     self.keep_request(row, &r, own)?;
@@ -514,7 +584,10 @@ impl Core {
             text.map(|t| parse_json(&t)).transpose()
         })?;
         let path = ["v1", "rooms", row.room_id.as_str(), "join-requests", request_id];
-        let now_told = JoinRequest::of(self.http.call(&host, &Request::get(&path).auth(true)).await?, &row.room_id)?;
+        let now_told = JoinRequest::of(
+            self.http.call(&host, &Request::get(&path).auth(true)).await?,
+            &row.room_id,
+        )?;
         if let Some(seen) = seen
             && seen["request"] != now_told.body["request"]
         {
@@ -550,7 +623,11 @@ impl Core {
         self.store.write(|tx| {
             tx.execute(
                 "UPDATE join_requests SET status = ?3 WHERE room = ?1 AND request_id = ?2",
-                params![row.id, request_id, if decision == "approve" { "approved" } else { "rejected" }],
+                params![
+                    row.id,
+                    request_id,
+                    if decision == "approve" { "approved" } else { "rejected" }
+                ],
             )?;
             inbox::settle_join_request(tx, row, request_id)
         })?;
@@ -611,7 +688,9 @@ impl Core {
         let found: Result<Vec<RoomRow>, ToolError> = self.store.read(|c| {
             let mut rooms = Vec::new();
             for row in RoomRow::all(c)? {
-                if only.is_some_and(|o| o != row.id) || row.condition.as_ref().is_some_and(|c| c.sticky) {
+                if only.is_some_and(|o| o != row.id)
+                    || row.condition.as_ref().is_some_and(|c| c.sticky)
+                {
                     continue;
                 }
                 let Some(state) = row.state(c)? else { continue };

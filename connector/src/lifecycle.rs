@@ -59,7 +59,9 @@ impl Core {
             let Some(state) = row.state(tx)? else { return Ok((u64::MAX, false)) };
             let room_now = views::room_now(tx, &row, now)?;
             let status = state.status_at(room_now);
-            let time = |name: &str| state.contract.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
+            let time = |name: &str| {
+                state.contract.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0)
+            };
             let next = match status {
                 RoomStatus::Scheduled => time("start_time"),
                 RoomStatus::Active => time("end_time"),
@@ -77,17 +79,25 @@ impl Core {
             if by_time && state.active_member(&me).is_some() {
                 let about = format!("status:{}", status.as_str());
                 let summary = format!("the room is {} now", status.as_str());
-                inbox::add(tx, &row, &inbox::NewItem {
-                    kind: "room.state.changed",
-                    seq: None,
-                    about: &about,
-                    is_event: false,
-                    actor: None,
-                    created_at: now,
-                    deadline: None,
-                    reason: if status == RoomStatus::Active { "room_started" } else { "room_ended" },
-                    summary: &summary,
-                })?;
+                inbox::add(
+                    tx,
+                    &row,
+                    &inbox::NewItem {
+                        kind: "room.state.changed",
+                        seq: None,
+                        about: &about,
+                        is_event: false,
+                        actor: None,
+                        created_at: now,
+                        deadline: None,
+                        reason: if status == RoomStatus::Active {
+                            "room_started"
+                        } else {
+                            "room_ended"
+                        },
+                        summary: &summary,
+                    },
+                )?;
             }
             Ok((next, by_time))
         })

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ap_protocol::json;
 use ap_protocol::room::MemberStatus;
 use ap_protocol::sse::{Limits, SseEvent, SseParser};
-use ap_protocol::json;
 use futures::StreamExt;
 use rusqlite::params;
 use serde_json::Value;
@@ -82,7 +82,12 @@ impl Core {
             let row = RoomRow::get(c, room)?;
             let active = row.state(c)?.is_some_and(|s| s.active_member(&me).is_some());
             let suspended = row.condition.as_ref().is_some_and(|c| c.sticky);
-            Ok::<_, ToolError>(active && row.subscribe != Some(false) && !suspended && self.http.host(&row.host).is_ok())
+            Ok::<_, ToolError>(
+                active
+                    && row.subscribe != Some(false)
+                    && !suspended
+                    && self.http.host(&row.host).is_ok(),
+            )
         })?;
         if !wanted {
             self.live.stop(room);
@@ -215,7 +220,10 @@ impl Core {
             Ok::<_, ToolError>(row.state(c)?.and_then(|s| s.members.get(&me).map(|m| m.status)))
         });
         // A failing read is no reason to end a stream.
-        !matches!(status, Ok(Some(MemberStatus::Left | MemberStatus::Removed | MemberStatus::Banned)))
+        !matches!(
+            status,
+            Ok(Some(MemberStatus::Left | MemberStatus::Removed | MemberStatus::Banned))
+        )
     }
 
     fn suspended(&self, room: i64) -> bool {
@@ -224,7 +232,12 @@ impl Core {
     }
 
     /// Takes one event of the stream. Noise changes nothing. Returns whether the room moved.
-    async fn take_event(self: &Arc<Self>, room: i64, row: &RoomRow, event: &SseEvent) -> Result<bool, ToolError> {
+    async fn take_event(
+        self: &Arc<Self>,
+        room: i64,
+        row: &RoomRow,
+        event: &SseEvent,
+    ) -> Result<bool, ToolError> {
         if event.data.is_empty() {
             return Ok(false);
         }
@@ -240,7 +253,12 @@ impl Core {
         }
     }
 
-    async fn take_record(self: &Arc<Self>, room: i64, row: &RoomRow, value: Value) -> Result<bool, ToolError> {
+    async fn take_record(
+        self: &Arc<Self>,
+        room: i64,
+        row: &RoomRow,
+        value: Value,
+    ) -> Result<bool, ToolError> {
         let received = Received::check(value, &row.room_id);
         let lock = self.room_lock(room);
         let guard = lock.lock().await;
@@ -261,7 +279,10 @@ impl Core {
         // Wrapped or bare, as hosts send it.
         let status = if value["status"].is_object() { &value["status"] } else { value };
         if crate::status::remember(self, row, status)? {
-            self.announce([Change::AgentStatus { host: row.host.clone(), room_id: row.room_id.clone() }]);
+            self.announce([Change::AgentStatus {
+                host: row.host.clone(),
+                room_id: row.room_id.clone(),
+            }]);
         }
         Ok(())
     }
@@ -271,10 +292,17 @@ impl Core {
         if hint["room_id"].as_str().is_some_and(|r| r != row.room_id) {
             return Ok(());
         }
-        let (Some(id), Some(applicant)) = (hint["request_id"].as_str(), hint["applicant"].as_str()) else {
+        let (Some(id), Some(applicant)) = (hint["request_id"].as_str(), hint["applicant"].as_str())
+        else {
             return Ok(());
         };
-        self.note_join_request(row, id, applicant, hint["role"].as_str().unwrap_or_default(), hint["expires_at"].as_u64())
+        self.note_join_request(
+            row,
+            id,
+            applicant,
+            hint["role"].as_str().unwrap_or_default(),
+            hint["expires_at"].as_u64(),
+        )
     }
 
     /// Makes the inbox item of a request that waits for this agent's review.

@@ -65,7 +65,8 @@ pub fn resolve(core: &Core, host: &str, room_id: &str, action: Action) -> Result
 /// `store_error`.
 pub fn list_rooms(core: &Core, mut print: impl FnMut(&str)) -> Result<(), ToolError> {
     for row in core.store.read(RoomRow::all)? {
-        let condition = row.condition.map_or("ok".to_owned(), |c| format!("{} at seq {:?}", c.code, c.seq));
+        let condition =
+            row.condition.map_or("ok".to_owned(), |c| format!("{} at seq {:?}", c.code, c.seq));
         let seq = row.tip.map_or(0, |t| t.seq);
         print(&format!("{} {} seq {seq}: {condition}", row.host, row.room_id));
     }
@@ -76,7 +77,12 @@ pub fn list_rooms(core: &Core, mut print: impl FnMut(&str)) -> Result<(), ToolEr
 ///
 /// # Errors
 /// `room_not_known`, `store_error`.
-pub fn evidence(core: &Core, host: &str, room_id: &str, mut print: impl FnMut(&str)) -> Result<(), ToolError> {
+pub fn evidence(
+    core: &Core,
+    host: &str,
+    room_id: &str,
+    mut print: impl FnMut(&str),
+) -> Result<(), ToolError> {
     let row = find(core, host, room_id)?;
     let lines: Vec<Value> = core.store.read(|c| {
         let mut statement =
@@ -100,23 +106,22 @@ pub fn evidence(core: &Core, host: &str, room_id: &str, mut print: impl FnMut(&s
 
 /// Checks that everything a connector needs is there, and says what is not.
 ///
+/// Returns the number of problems.
+///
 /// # Errors
-/// The number of problems.
-pub async fn doctor(settings: Settings, print: impl Fn(&str)) -> Result<(), String> {
-    let mut problems = 0;
+/// `store_error`.
+pub async fn doctor(settings: Settings, print: impl Fn(&str)) -> Result<u32, ToolError> {
+    let mut problems = 0u32;
     print(&format!("identity       {}", settings.agent_id()));
     print(&format!("state_dir      {}", settings.state_dir.display()));
-    let core: Arc<Core> = match Core::open(settings, Clock::system()) {
-        Ok(core) => core,
-        Err(e) => return Err(e.to_string()),
-    };
+    let core: Arc<Core> = Core::open(settings, Clock::system())?;
     print("state database ok");
     if core.http.hosts().is_empty() {
         problems += 1;
         print("hosts          none: add at least one [[hosts]] entry");
     }
     core.discover_all().await;
-    for host in core.hosts_view().await.map_err(|e| e.to_string())? {
+    for host in core.hosts_view().await? {
         let name = host["host"].as_str().unwrap_or_default();
         if host["last_checked_at"].is_null() {
             problems += 1;
@@ -125,11 +130,11 @@ pub async fn doctor(settings: Settings, print: impl Fn(&str)) -> Result<(), Stri
             print(&format!("host           {name}: {}", host["features"]));
         }
     }
-    let suspended = core.store.read(RoomRow::all).map_err(|e| e.to_string())?;
+    let suspended = core.store.read(RoomRow::all)?;
     for row in suspended.iter().filter(|r| r.condition.is_some()) {
         problems += 1;
         let code = row.condition.as_ref().map_or("", |c| c.code.as_str());
         print(&format!("room           {} on {}: {code}", row.room_id, row.host));
     }
-    if problems == 0 { Ok(()) } else { Err(format!("{problems} problem(s), see above")) }
+    Ok(problems)
 }

@@ -63,7 +63,8 @@ impl Core {
         })?;
         let mut newest = None;
         if let Some((text, fetched_at)) = cached {
-            newest = text.map(|t| parse_json(&t)).transpose()?.map(|v| verify(&v, agent)).transpose()?;
+            newest =
+                text.map(|t| parse_json(&t)).transpose()?.map(|v| verify(&v, agent)).transpose()?;
             if now.saturating_sub(fetched_at as u64) < self.tuning.profile_cache_ms {
                 return Ok(newest);
             }
@@ -147,7 +148,10 @@ impl Core {
                         self.keep_profile(service, self.me(), Some(&envelope))?;
                         return Ok((document, envelope.value().clone()));
                     }
-                    ToolError::new("response_mismatch", "the profile service answered with another profile")
+                    ToolError::new(
+                        "response_mismatch",
+                        "the profile service answered with another profile",
+                    )
                 }
                 Err(crate::write::Attempt::Refused(e, max_seen)) => {
                     self.drop_outbox(envelope.hash())?;

@@ -19,7 +19,11 @@ const TIMELINE_ITEMS: usize = 100;
 
 /// The resources without a parameter: URI, name, description.
 pub const FIXED: [(&str, &str, &str); 5] = [
-    ("agent-protocols://identity/current", "identity", "Active local Agent ID and non-secret configuration."),
+    (
+        "agent-protocols://identity/current",
+        "identity",
+        "Active local Agent ID and non-secret configuration.",
+    ),
     ("agent-protocols://hosts", "hosts", "The operator's host allowlist with discovery metadata."),
     ("agent-protocols://rooms", "rooms", "Locally known rooms with unread summaries."),
     ("agent-protocols://inbox/pending", "inbox", "Inbox items that wait for the agent."),
@@ -28,11 +32,27 @@ pub const FIXED: [(&str, &str, &str); 5] = [
 
 /// The resource templates: URI, name, description.
 pub const TEMPLATES: [(&str, &str, &str); 5] = [
-    ("agent-protocols://rooms/{room_id}{?host}", "room", "Materialized room state and the latest hash-chain head."),
-    ("agent-protocols://rooms/{room_id}/members{?host}", "members", "Local member directory from verified records."),
-    ("agent-protocols://rooms/{room_id}/timeline{?host}", "timeline", "The latest verified events."),
+    (
+        "agent-protocols://rooms/{room_id}{?host}",
+        "room",
+        "Materialized room state and the latest hash-chain head.",
+    ),
+    (
+        "agent-protocols://rooms/{room_id}/members{?host}",
+        "members",
+        "Local member directory from verified records.",
+    ),
+    (
+        "agent-protocols://rooms/{room_id}/timeline{?host}",
+        "timeline",
+        "The latest verified events.",
+    ),
     ("agent-protocols://rooms/{room_id}/types{?host}", "types", "Materialized type registry."),
-    ("agent-protocols://rooms/{room_id}/agent-status{?host}", "agent-status", "Current unexpired transient agent status."),
+    (
+        "agent-protocols://rooms/{room_id}/agent-status{?host}",
+        "agent-status",
+        "Current unexpired transient agent status.",
+    ),
 ];
 
 /// What a URI names.
@@ -106,11 +126,18 @@ pub fn concerns(uri: &str, change: &Change) -> bool {
     match (&target, change) {
         (Target::Inbox, Change::Inbox) | (Target::Drafts, Change::Drafts) => true,
         (Target::Rooms, Change::Room { .. } | Change::Timeline { .. }) => true,
-        (Target::Room { room_id, host, part: Part::Timeline }, Change::Timeline { host: at, room_id: id })
-        | (Target::Room { room_id, host, part: Part::AgentStatus }, Change::AgentStatus { host: at, room_id: id })
-        | (Target::Room { room_id, host, part: Part::State | Part::Members | Part::Types }, Change::Room { host: at, room_id: id }) => {
-            here(room_id, host, at, id)
-        }
+        (
+            Target::Room { room_id, host, part: Part::Timeline },
+            Change::Timeline { host: at, room_id: id },
+        )
+        | (
+            Target::Room { room_id, host, part: Part::AgentStatus },
+            Change::AgentStatus { host: at, room_id: id },
+        )
+        | (
+            Target::Room { room_id, host, part: Part::State | Part::Members | Part::Types },
+            Change::Room { host: at, room_id: id },
+        ) => here(room_id, host, at, id),
         _ => false,
     }
 }
@@ -133,7 +160,13 @@ pub fn list(core: &Core) -> Result<Vec<(String, String, String)>, ToolError> {
         } else {
             String::new()
         };
-        for (part, what) in [("", "state"), ("/members", "members"), ("/timeline", "timeline"), ("/types", "types"), ("/agent-status", "agent status")] {
+        for (part, what) in [
+            ("", "state"),
+            ("/members", "members"),
+            ("/timeline", "timeline"),
+            ("/types", "types"),
+            ("/agent-status", "agent status"),
+        ] {
             // The topic is somebody's words: it does not go into names or descriptions.
             all.push((
                 format!("{SCHEME}rooms/{}{part}{query}", row.room_id),
@@ -160,8 +193,11 @@ fn find(core: &Core, room_id: &str, host: Option<&str>) -> Result<RoomRow, ToolE
         1 => Ok(rows.remove(0)),
         _ => {
             let hosts: Vec<&str> = rows.iter().map(|r| r.host.as_str()).collect();
-            Err(ToolError::new("room_ambiguous", "the room_id exists on several hosts; add ?host= to the URI")
-                .with(json!({ "room_id": room_id, "hosts": hosts })))
+            Err(ToolError::new(
+                "room_ambiguous",
+                "the room_id exists on several hosts; add ?host= to the URI",
+            )
+            .with(json!({ "room_id": room_id, "hosts": hosts })))
         }
     }
 }
@@ -267,7 +303,13 @@ mod tests {
                 part: Part::Timeline
             })
         );
-        for bad in ["agent-protocols://rooms/../hosts", "agent-protocols://hosts?host=x", "http://hosts", "agent-protocols://rooms/a/b/c", "agent-protocols://rooms/a?x=1"] {
+        for bad in [
+            "agent-protocols://rooms/../hosts",
+            "agent-protocols://hosts?host=x",
+            "http://hosts",
+            "agent-protocols://rooms/a/b/c",
+            "agent-protocols://rooms/a?x=1",
+        ] {
             assert_eq!(parse(bad), None, "{bad}");
         }
         let change = Change::Timeline { host: "http://a".into(), room_id: "r".into() };

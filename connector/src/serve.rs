@@ -7,11 +7,13 @@ use std::time::Duration;
 use rmcp::service::serve_server;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
+use crate::cli::exit;
 use crate::clock::Clock;
 use crate::config::{HttpSettings, Settings};
 use crate::core::Core;
+use crate::error::ToolError;
 use crate::server::Server;
-use crate::transport::http::Endpoint;
+use crate::transport::http::{Endpoint, HttpServeError};
 
 /// How long unfinished writes may take when the client is gone (ms).
 const LAST_WRITES_MS: u64 = 10_000;
@@ -20,21 +22,48 @@ const MAX_LINE: usize = 4 * 1024 * 1024;
 /// Pause between looks at room lifecycles (ms).
 const LIFECYCLE_MS: u64 = 1_000;
 
+/// Why the connector does not run: what the operator must fix.
+#[derive(Debug)]
+pub struct ServeError {
+    /// Stable code.
+    pub code: String,
+    /// Exit code, see [`crate::cli::exit`].
+    pub exit: u8,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl From<ToolError> for ServeError {
+    fn from(e: ToolError) -> Self {
+        ServeError { code: e.code, exit: exit::STATE, message: e.message }
+    }
+}
+
+impl From<HttpServeError> for ServeError {
+    fn from(e: HttpServeError) -> Self {
+        ServeError { code: e.code().to_owned(), exit: exit::ENDPOINT, message: e.to_string() }
+    }
+}
+
 /// Serves until stdin ends (or, without stdio, until a signal comes).
 ///
 /// # Errors
-/// What the operator must fix before the connector can run.
-pub async fn serve(settings: Settings, stdio: bool) -> Result<(), String> {
+/// [`ServeError`].
+pub async fn serve(settings: Settings, stdio: bool) -> Result<(), ServeError> {
     let http = settings.http.clone();
     if !stdio && http.is_none() {
-        return Err("nothing to serve: --no-stdio needs an http section".to_owned());
+        return Err(ServeError {
+            code: "bad_configuration".to_owned(),
+            exit: exit::USAGE,
+            message: "nothing to serve: --no-stdio needs an http section".to_owned(),
+        });
     }
-    let core = Core::open(settings, Clock::system()).map_err(|e| e.to_string())?;
+    let core = Core::open(settings, Clock::system())?;
     let endpoint = match http {
         Some(http) => Some(start_http(&core, http).await?),
         None => None,
     };
-    core.tend_all_streams().map_err(|e| e.to_string())?;
+    core.tend_all_streams()?;
     let background = core.clone();
     tokio::spawn(async move { background.discover_all().await });
     let background = core.clone();
@@ -48,7 +77,7 @@ pub async fn serve(settings: Settings, stdio: bool) -> Result<(), String> {
     });
     if stdio {
         tokio::select! {
-            done = serve_stdio(&core) => done?,
+            () = serve_stdio(&core) => {}
             () = signal() => {}
         }
     } else {
@@ -64,10 +93,11 @@ pub async fn serve(settings: Settings, stdio: bool) -> Result<(), String> {
     Ok(())
 }
 
-async fn start_http(core: &Arc<Core>, http: HttpSettings) -> Result<tokio::task::JoinHandle<()>, String> {
-    let endpoint = Endpoint::bind(http.listen, http.token, http.url_file)
-        .await
-        .map_err(|e| format!("http: {e}"))?;
+async fn start_http(
+    core: &Arc<Core>,
+    http: HttpSettings,
+) -> Result<tokio::task::JoinHandle<()>, ServeError> {
+    let endpoint = Endpoint::bind(http.listen, http.token, http.url_file).await?;
     let _ = writeln!(io::stderr(), "ap-connector: MCP over HTTP at {}", endpoint.url());
     let shutdown = core.shutdown.clone();
     let core = core.clone();
@@ -93,7 +123,7 @@ async fn signal() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-async fn serve_stdio(core: &Arc<Core>) -> Result<(), String> {
+async fn serve_stdio(core: &Arc<Core>) {
     // The strict parser stands before rmcp: what is no acceptable JSON is answered here, and
     // rmcp only sees lines that mean one thing.
     let (to_server, from_client) = tokio::io::duplex(256 * 1024);
@@ -165,7 +195,6 @@ async fn serve_stdio(core: &Arc<Core>) -> Result<(), String> {
     }
     let _ = tokio::time::timeout(Duration::from_secs(2), writer).await;
     reader.abort();
-    Ok(())
 }
 
 fn acceptable(line: &[u8]) -> Result<(), String> {

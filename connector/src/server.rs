@@ -122,10 +122,13 @@ fn failure(e: &ToolError) -> CallToolResult {
 }
 
 fn resource_error(e: &ToolError, uri: &str) -> McpError {
-    let data = json!({ "uri": uri, "error": { "code": e.code, "message": e.message, "data": e.data } });
+    let data =
+        json!({ "uri": uri, "error": { "code": e.code, "message": e.message, "data": e.data } });
     match e.code.as_str() {
         "room_not_known" => McpError::resource_not_found(e.to_string(), Some(data)),
-        "room_ambiguous" | "host_not_allowed" => McpError::invalid_params(e.to_string(), Some(data)),
+        "room_ambiguous" | "host_not_allowed" => {
+            McpError::invalid_params(e.to_string(), Some(data))
+        }
         _ => McpError::internal_error(e.to_string(), Some(data)),
     }
 }
@@ -136,8 +139,11 @@ impl ServerHandler for Server {
     }
 
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_resources().enable_resources_subscribe().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(
@@ -174,7 +180,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, McpError> {
         if !tools::exists(&request.name) {
-            return Err(McpError::invalid_params(format!("no tool is called {:?}", request.name), None));
+            return Err(McpError::invalid_params(
+                format!("no tool is called {:?}", request.name),
+                None,
+            ));
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let outcome = match tools::check_arguments(&request.name, &arguments) {
@@ -183,7 +192,8 @@ impl ServerHandler for Server {
                 let progress: Option<Progress> = context.meta.get_progress_token().map(|token| {
                     let peer = context.peer.clone();
                     let tell: Progress = Arc::new(move |done, message| {
-                        let param = ProgressNotificationParam::new(token.clone(), done).with_message(message);
+                        let param = ProgressNotificationParam::new(token.clone(), done)
+                            .with_message(message);
                         let peer = peer.clone();
                         tokio::spawn(async move { peer.notify_progress(param).await });
                     });
@@ -246,12 +256,17 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, McpError> {
         let uri = request.uri;
-        let content = resources::read(&self.core, &uri).await.map_err(|e| resource_error(&e, &uri))?;
+        let content =
+            resources::read(&self.core, &uri).await.map_err(|e| resource_error(&e, &uri))?;
         let Some(content) = content else {
             let data: Map<String, Value> = Map::from_iter([("uri".to_owned(), json!(uri))]);
-            return Err(McpError::resource_not_found("no such resource", Some(Value::Object(data))));
+            return Err(McpError::resource_not_found(
+                "no such resource",
+                Some(Value::Object(data)),
+            ));
         };
-        let contents = ResourceContents::text(content.to_string(), uri).with_mime_type("application/json");
+        let contents =
+            ResourceContents::text(content.to_string(), uri).with_mime_type("application/json");
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
@@ -262,7 +277,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), McpError> {
         if !resources::is_known(&request.uri) {
-            return Err(McpError::resource_not_found("no such resource", Some(json!({ "uri": request.uri }))));
+            return Err(McpError::resource_not_found(
+                "no such resource",
+                Some(json!({ "uri": request.uri })),
+            ));
         }
         if self.session.subscribe(&request.uri) {
             self.forward_changes(context.peer.clone());

@@ -118,9 +118,8 @@ fn store_nonce(tx: &Transaction<'_>, id: &AgentId, last: u64) -> Result<(), Tool
 /// Takes the next nonce; durable when `tx` is.
 fn reserve_nonce(tx: &Transaction<'_>, id: &AgentId, now_ms: u64) -> Result<u64, ToolError> {
     let mut sequence = NonceSequence::after(last_nonce(tx, id)?);
-    let nonce = sequence
-        .issue(now_ms)
-        .map_err(|e| ToolError::new("nonce_exhausted", e.to_string()))?;
+    let nonce =
+        sequence.issue(now_ms).map_err(|e| ToolError::new("nonce_exhausted", e.to_string()))?;
     store_nonce(tx, id, nonce)?;
     Ok(nonce)
 }

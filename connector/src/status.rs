@@ -82,7 +82,9 @@ impl Core {
             body => ["statuses", "result"]
                 .iter()
                 .find_map(|n| body[*n].as_array().cloned())
-                .ok_or_else(|| ToolError::new("bad_response", "the host's status list is no list"))?,
+                .ok_or_else(|| {
+                    ToolError::new("bad_response", "the host's status list is no list")
+                })?,
         };
         self.store.write(|tx| {
             tx.execute("DELETE FROM agent_status WHERE room = ?1", [row.id])?;
@@ -100,8 +102,7 @@ impl Core {
     /// The protocol's code.
     pub async fn read_status(&self, row: &RoomRow, agent: &AgentId) -> Result<(), ToolError> {
         let host = self.http.host(&row.host)?;
-        let reply =
-            self.read_room_path(row, &host, &["agent-status", agent.as_str()], &[]).await?;
+        let reply = self.read_room_path(row, &host, &["agent-status", agent.as_str()], &[]).await?;
         match reply.error() {
             Some(e) if e.code == "agent_status_not_found" => self.forget_status(row, agent),
             Some(e) => Err(e.and("host", row.host.as_str())),
@@ -130,7 +131,11 @@ impl Core {
     ///
     /// # Errors
     /// `store_error`.
-    pub fn cached_status(&self, row: &RoomRow, agent: &AgentId) -> Result<Option<Value>, ToolError> {
+    pub fn cached_status(
+        &self,
+        row: &RoomRow,
+        agent: &AgentId,
+    ) -> Result<Option<Value>, ToolError> {
         let now = self.clock.now_ms();
         self.store.read(|c| {
             let text: Option<String> = c
@@ -145,7 +150,11 @@ impl Core {
     ///
     /// # Errors
     /// The protocol's code.
-    pub async fn set_status(&self, row: &RoomRow, mut body: Map<String, Value>) -> Result<Value, ToolError> {
+    pub async fn set_status(
+        &self,
+        row: &RoomRow,
+        mut body: Map<String, Value>,
+    ) -> Result<Value, ToolError> {
         let host = self.http.host(&row.host)?;
         let (has_seq, has_hash) = (body.contains_key("seen_seq"), body.contains_key("seen_hash"));
         if !has_seq && has_hash {
@@ -174,10 +183,16 @@ impl Core {
             return Err(ToolError::new("bad_response", "the host's status is not usable"));
         };
         if agent != *self.me() {
-            return Err(ToolError::new("bad_response", "the host stored the status of another agent"));
+            return Err(ToolError::new(
+                "bad_response",
+                "the host stored the status of another agent",
+            ));
         }
         remember(self, row, &status)?;
-        self.announce([Change::AgentStatus { host: row.host.clone(), room_id: row.room_id.clone() }]);
+        self.announce([Change::AgentStatus {
+            host: row.host.clone(),
+            room_id: row.room_id.clone(),
+        }]);
         Ok(shown)
     }
 }

@@ -6,7 +6,9 @@
 
 use ap_protocol::record::RecordError;
 use ap_protocol::room::HostViolation;
-use ap_protocol::{CheckedRecord, ErrorCode, Hash, MAX_SAFE_INTEGER, RoomState, Tip, VerifiedRecord};
+use ap_protocol::{
+    CheckedRecord, ErrorCode, Hash, MAX_SAFE_INTEGER, RoomState, Tip, VerifiedRecord,
+};
 use rusqlite::{Transaction, params};
 use serde_json::{Value, json};
 
@@ -135,7 +137,14 @@ impl Core {
                                 Some(seq) => row.record(tx, seq)?.map(|s| s.body),
                                 None => None,
                             };
-                            row.keep_evidence(tx, &f.code, f.seq, stored.as_ref(), Some(&r.value), now)?;
+                            row.keep_evidence(
+                                tx,
+                                &f.code,
+                                f.seq,
+                                stored.as_ref(),
+                                Some(&r.value),
+                                now,
+                            )?;
                         }
                         fault = Some(Condition { at: now, ..f });
                         break;
@@ -177,7 +186,14 @@ impl Core {
         let tip = state.as_ref().map(|s| s.tip);
         let checked = match &received.checked {
             Ok(checked) => checked,
-            Err(e) => return Err(fault(e.code(), &format!("The host served a record that does not verify: {e}."), received.seq(), false)),
+            Err(e) => {
+                return Err(fault(
+                    e.code(),
+                    &format!("The host served a record that does not verify: {e}."),
+                    received.seq(),
+                    false,
+                ));
+            }
         };
         if let Some(tip) = tip
             && checked.seq() <= tip.seq
@@ -194,7 +210,12 @@ impl Core {
             };
         }
         let record: VerifiedRecord = checked.clone().link(tip.as_ref()).map_err(|e| {
-            fault(e.code(), &format!("The host's history does not continue the verified chain: {e}."), received.seq(), false)
+            fault(
+                e.code(),
+                &format!("The host's history does not continue the verified chain: {e}."),
+                received.seq(),
+                false,
+            )
         })?;
         let ctx = TxContext { conn: tx, room: row.id };
         let me = self.me();
@@ -216,14 +237,22 @@ impl Core {
         if own {
             self.settle_own(tx, row, &record)?;
         }
-        if matches!(record.envelope().event_type(), "room.leave" | "room.member.remove" | "room.member.role.update") {
+        if matches!(
+            record.envelope().event_type(),
+            "room.leave" | "room.member.remove" | "room.member.role.update"
+        ) {
             forget_status(tx, row, &record)?;
         }
         Ok(true)
     }
 
     /// An own record is out: nothing waits for it any more, and its nonce is spent.
-    fn settle_own(&self, tx: &Transaction<'_>, row: &RoomRow, record: &VerifiedRecord) -> Result<(), ToolError> {
+    fn settle_own(
+        &self,
+        tx: &Transaction<'_>,
+        row: &RoomRow,
+        record: &VerifiedRecord,
+    ) -> Result<(), ToolError> {
         adopt_nonce(tx, self.me(), record.envelope().nonce())?;
         let event_id = record.envelope().hash().to_string();
         tx.prepare_cached(
@@ -243,7 +272,12 @@ impl Core {
     }
 
     /// The advertised head that a join was signed on must turn up in the history.
-    fn prove_anchor(&self, tx: &Transaction<'_>, row: &mut RoomRow, now: u64) -> Result<Option<Condition>, ToolError> {
+    fn prove_anchor(
+        &self,
+        tx: &Transaction<'_>,
+        row: &mut RoomRow,
+        now: u64,
+    ) -> Result<Option<Condition>, ToolError> {
         let (Some(anchor), Some(tip)) = (row.anchor, row.tip) else { return Ok(None) };
         if tip.seq < anchor.seq {
             return Ok(None);
@@ -254,10 +288,18 @@ impl Core {
             row.anchor = None;
             return Ok(None);
         }
-        row.keep_evidence(tx, "join_anchor_missing", Some(anchor.seq), None, Some(&json!(anchor)), now)?;
+        row.keep_evidence(
+            tx,
+            "join_anchor_missing",
+            Some(anchor.seq),
+            None,
+            Some(&json!(anchor)),
+            now,
+        )?;
         Ok(Some(Condition {
             code: "join_anchor_missing".to_owned(),
-            message: "The head that the host advertised before the join is not in its history.".to_owned(),
+            message: "The head that the host advertised before the join is not in its history."
+                .to_owned(),
             seq: Some(anchor.seq),
             at: now,
             sticky: true,
@@ -286,8 +328,18 @@ impl Core {
         if let Some(tip) = before
             && claimed.seq < tip.seq
         {
-            let message = format!("The host advertises seq {} after seq {} was verified.", claimed.seq, tip.seq);
-            return Err(self.suspend(room, "room_rolled_back", &message, Some(claimed.seq), true, Some(&claimed.resource))?);
+            let message = format!(
+                "The host advertises seq {} after seq {} was verified.",
+                claimed.seq, tip.seq
+            );
+            return Err(self.suspend(
+                room,
+                "room_rolled_back",
+                &message,
+                Some(claimed.seq),
+                true,
+                Some(&claimed.resource),
+            )?);
         }
         let mut tip = before;
         let mut first = true;
@@ -301,7 +353,14 @@ impl Core {
             if page.is_empty() {
                 if first && tip.is_some() {
                     let message = "The host no longer serves the latest verified record.";
-                    return Err(self.suspend(room, "room_rolled_back", message, tip.map(|t| t.seq), true, Some(&claimed.resource))?);
+                    return Err(self.suspend(
+                        room,
+                        "room_rolled_back",
+                        message,
+                        tip.map(|t| t.seq),
+                        true,
+                        Some(&claimed.resource),
+                    )?);
                 }
                 break;
             }
@@ -309,7 +368,9 @@ impl Core {
             let checked = crate::store::blocking(|| check_all(page, &room_id));
             let done = self.commit(room, checked, Source::History)?;
             if let Some(f) = done.fault {
-                return Err(f.to_error(&row.host, &row.room_id).and("synced_seq", json!(done.row.tip.map(|t| t.seq))));
+                return Err(f
+                    .to_error(&row.host, &row.room_id)
+                    .and("synced_seq", json!(done.row.tip.map(|t| t.seq))));
             }
             tip = done.row.tip;
             if tip.is_some_and(|t| t.seq >= claimed.seq) {
@@ -335,7 +396,14 @@ impl Core {
             let doubt = claimed.doubt(&row, tx)?;
             let mut changed = false;
             if let Some(message) = doubt {
-                row.keep_evidence(tx, "head_unproven", Some(claimed.seq), None, Some(&claimed.resource), now)?;
+                row.keep_evidence(
+                    tx,
+                    "head_unproven",
+                    Some(claimed.seq),
+                    None,
+                    Some(&claimed.resource),
+                    now,
+                )?;
                 if row.condition.as_ref().is_none_or(|c| !c.sticky && c.code != "head_unproven") {
                     changed = true;
                     let condition = Condition {
@@ -354,7 +422,10 @@ impl Core {
             if row.baseline_seq.is_none()
                 && let Some(tip) = row.tip
             {
-                tx.execute("UPDATE rooms SET baseline_seq = ?2 WHERE id = ?1", params![room, tip.seq as i64])?;
+                tx.execute(
+                    "UPDATE rooms SET baseline_seq = ?2 WHERE id = ?1",
+                    params![room, tip.seq as i64],
+                )?;
                 row.baseline_seq = Some(tip.seq);
             }
             Ok::<_, ToolError>((row, changed))
@@ -384,7 +455,8 @@ impl Core {
         };
         let row = self.store.write(|tx| {
             let mut row = RoomRow::get(tx, room)?;
-            let stored = row.tip.map(|t| row.record(tx, t.seq)).transpose()?.flatten().map(|r| r.body);
+            let stored =
+                row.tip.map(|t| row.record(tx, t.seq)).transpose()?.flatten().map(|r| r.body);
             row.keep_evidence(tx, code, seq, stored.as_ref(), offered, condition.at)?;
             row.save_condition(tx, Some(condition.clone()))?;
             Ok::<_, ToolError>(row)
@@ -419,7 +491,11 @@ impl Core {
         Ok(reply)
     }
 
-    async fn read_resource(&self, row: &RoomRow, host: &AllowedOrigin) -> Result<Claimed, ToolError> {
+    async fn read_resource(
+        &self,
+        row: &RoomRow,
+        host: &AllowedOrigin,
+    ) -> Result<Claimed, ToolError> {
         let reply = self.read_room_path(row, host, &[], &[]).await?;
         if let Some(e) = reply.error() {
             return Err(e.and("host", row.host.as_str()).and("room_id", row.room_id.as_str()));
@@ -448,8 +524,14 @@ impl Core {
         })
     }
 
-    async fn read_page(&self, row: &RoomRow, host: &AllowedOrigin, after: u64) -> Result<Vec<Value>, ToolError> {
-        let query = [("after_seq", after.to_string()), ("limit", self.tuning.page_limit.to_string())];
+    async fn read_page(
+        &self,
+        row: &RoomRow,
+        host: &AllowedOrigin,
+        after: u64,
+    ) -> Result<Vec<Value>, ToolError> {
+        let query =
+            [("after_seq", after.to_string()), ("limit", self.tuning.page_limit.to_string())];
         let reply = self.read_room_path(row, host, &["events"], &query).await?;
         if let Some(e) = reply.error() {
             return Err(e.and("host", row.host.as_str()).and("room_id", row.room_id.as_str()));
@@ -490,7 +572,8 @@ impl Claimed {
             .ok_or_else(|| bad("has no usable seq"))?;
         let hash_of = |v: &Value| v.as_str().and_then(|t| Hash::parse(t).ok());
         let head = &resource["head"];
-        let head = head["seq"].as_u64().zip(hash_of(&head["hash"])).map(|(seq, hash)| Tip { seq, hash });
+        let head =
+            head["seq"].as_u64().zip(hash_of(&head["hash"])).map(|(seq, hash)| Tip { seq, hash });
         Ok(Claimed { seq, hash: hash_of(&resource["hash"]), head, resource })
     }
 
@@ -498,19 +581,29 @@ impl Claimed {
     fn doubt(&self, row: &RoomRow, tx: &Transaction<'_>) -> Result<Option<String>, ToolError> {
         let Some(tip) = row.tip else { return Ok(None) };
         if self.seq > tip.seq {
-            return Ok(Some(format!("The host advertises seq {}, its history ends at {}.", self.seq, tip.seq)));
+            return Ok(Some(format!(
+                "The host advertises seq {}, its history ends at {}.",
+                self.seq, tip.seq
+            )));
         }
         let stored = |seq: u64| row.record(tx, seq).map(|r| r.map(|r| r.hash));
         if let Some(hash) = self.hash
             && stored(self.seq)? != Some(hash.to_string())
         {
-            return Ok(Some(format!("The host advertises another hash at seq {} than its history has.", self.seq)));
+            return Ok(Some(format!(
+                "The host advertises another hash at seq {} than its history has.",
+                self.seq
+            )));
         }
         if let Some(head) = self.head {
             let kind = row.record(tx, head.seq)?.map(|r| (r.hash, r.kind));
-            let right = kind.is_some_and(|(hash, kind)| hash == head.hash.to_string() && kind != "signal");
+            let right =
+                kind.is_some_and(|(hash, kind)| hash == head.hash.to_string() && kind != "signal");
             if !right {
-                return Ok(Some(format!("The host advertises a head at seq {} that its history does not contain.", head.seq)));
+                return Ok(Some(format!(
+                    "The host advertises a head at seq {} that its history does not contain.",
+                    head.seq
+                )));
             }
         }
         Ok(None)
@@ -574,9 +667,16 @@ fn violation(v: &HostViolation) -> CommitError {
     )
 }
 
-fn forget_status(tx: &Transaction<'_>, row: &RoomRow, record: &VerifiedRecord) -> Result<(), ToolError> {
+fn forget_status(
+    tx: &Transaction<'_>,
+    row: &RoomRow,
+    record: &VerifiedRecord,
+) -> Result<(), ToolError> {
     let target = record.envelope().payload().get("member").and_then(Value::as_str);
     let agent = target.unwrap_or(record.actor().as_str());
-    tx.execute("DELETE FROM agent_status WHERE room = ?1 AND agent_id = ?2", params![row.id, agent])?;
+    tx.execute(
+        "DELETE FROM agent_status WHERE room = ?1 AND agent_id = ?2",
+        params![row.id, agent],
+    )?;
     Ok(())
 }

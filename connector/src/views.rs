@@ -51,17 +51,26 @@ pub fn event_summary(event_type: &str, payload: &Map<String, Value>) -> String {
             let names: Vec<&str> = payload.keys().map(String::as_str).collect();
             Some(format!("changed {}", names.join(", ")))
         }
-        "type.define" => ["type", "use", "pack"]
-            .iter()
-            .find_map(|n| text_of(n))
-            .map(|t| format!("defined {t}")),
+        "type.define" => {
+            ["type", "use", "pack"].iter().find_map(|n| text_of(n)).map(|t| format!("defined {t}"))
+        }
         "room.leave" | "room.close" | "room.cancel" | "room.member.remove" => {
             text_of("reason").map(str::to_owned)
         }
-        _ => ["title", "question", "instruction", "summary", "body", "reaction", "intent", "topic", "reason"]
-            .iter()
-            .find_map(|n| text_of(n))
-            .map(str::to_owned),
+        _ => [
+            "title",
+            "question",
+            "instruction",
+            "summary",
+            "body",
+            "reaction",
+            "intent",
+            "topic",
+            "reason",
+        ]
+        .iter()
+        .find_map(|n| text_of(n))
+        .map(str::to_owned),
     };
     text::summary(&found.unwrap_or_else(|| event_type.to_owned()))
 }
@@ -170,15 +179,25 @@ pub fn room_view(
     view["unread_count"] = json!(row.unread_count(conn)?);
     view["pending_inbox_count"] = json!(row.pending_inbox(conn, options.now_ms)?);
     view["condition"] = match &row.condition {
-        Some(c) => json!({ "code": c.code, "message": c.message, "seq": c.seq, "since": c.at, "needs_operator": c.sticky }),
+        Some(c) => {
+            json!({ "code": c.code, "message": c.message, "seq": c.seq, "since": c.at, "needs_operator": c.sticky })
+        }
         None => Value::Null,
     };
     Ok(view)
 }
 
 const CONTRACT: [&str; 10] = [
-    "topic", "agenda", "guidance", "visibility", "start_time", "end_time", "tags", "language",
-    "policy", "extra",
+    "topic",
+    "agenda",
+    "guidance",
+    "visibility",
+    "start_time",
+    "end_time",
+    "tags",
+    "language",
+    "policy",
+    "extra",
 ];
 
 fn verified_view(row: &RoomRow, state: &RoomState, me: &AgentId, now_ms: u64) -> Value {
@@ -193,12 +212,16 @@ fn verified_view(row: &RoomRow, state: &RoomState, me: &AgentId, now_ms: u64) ->
     if view["tags"].is_null() {
         view["tags"] = json!([]);
     }
-    let types: Vec<&Map<String, Value>> = state.registry.iter().map(|(_, d)| &d.definition).collect();
+    let types: Vec<&Map<String, Value>> =
+        state.registry.iter().map(|(_, d)| &d.definition).collect();
     view["types"] = json!(types);
-    view["self_member"] =
-        state.members.get(me).map_or(Value::Null, |m| member_view(state, me, m));
+    view["self_member"] = state.members.get(me).map_or(Value::Null, |m| member_view(state, me, m));
     view["members_count"] = json!(
-        state.members.values().filter(|m| m.status == ap_protocol::room::MemberStatus::Active).count()
+        state
+            .members
+            .values()
+            .filter(|m| m.status == ap_protocol::room::MemberStatus::Active)
+            .count()
     );
     view["active_turn"] = state.active_turn(now_ms).map_or(Value::Null, turn_view);
     view

@@ -206,7 +206,9 @@ impl Core {
                         // What moved the head decides; without it the draft is safe anyway.
                         match self.sync_room(w.room).await {
                             Ok(synced) => row = synced,
-                            Err(cause) => tracing::debug!(code = %cause.code, "no sync after a head mismatch"),
+                            Err(cause) => {
+                                tracing::debug!(code = %cause.code, "no sync after a head mismatch")
+                            }
                         }
                         if let Some(found) = self.find_event(&row, &own)? {
                             return Ok(Written::Sent(found));
@@ -440,7 +442,8 @@ impl Core {
         let row = self.sync_room(row.id).await?;
         let now = self.clock.now_ms();
         for entry in self.outbox(Some(row.id), &row.host)? {
-            let moved_on = entry.advances_head && entry.envelope.base() != row.head.map(|h| (h.seq, h.hash));
+            let moved_on =
+                entry.advances_head && entry.envelope.base() != row.head.map(|h| (h.seq, h.hash));
             let too_old = now.saturating_sub(entry.created_at) > LIVE_WINDOW_MS + 60_000;
             if moved_on || too_old {
                 self.drop_outbox(entry.envelope.hash())?;
@@ -464,8 +467,9 @@ impl Core {
                 .collect::<Result<_, _>>()?;
             rows.into_iter()
                 .map(|(text, created_at, advances_head)| {
-                    let envelope = VerifiedEnvelope::verify(&parse_json(&text)?)
-                        .map_err(|e| ToolError::new("store_error", format!("a damaged outbox row: {e}")))?;
+                    let envelope = VerifiedEnvelope::verify(&parse_json(&text)?).map_err(|e| {
+                        ToolError::new("store_error", format!("a damaged outbox row: {e}"))
+                    })?;
                     Ok(OutboxEntry {
                         envelope,
                         created_at: u64::try_from(created_at).unwrap_or(0),
@@ -579,7 +583,10 @@ fn check_payload(state: &RoomState, w: &Write) -> Result<Kind, ToolError> {
     def.validate(&w.payload).map_err(|v| {
         ToolError::new(
             ErrorCode::PayloadSchemaViolation.as_str(),
-            format!("the payload does not fit the type's schema; nothing was signed. {}", v.message),
+            format!(
+                "the payload does not fit the type's schema; nothing was signed. {}",
+                v.message
+            ),
         )
         .with(json!({ "path": format!("/payload{}", v.path), "message": v.message }))
     })?;

@@ -318,7 +318,7 @@ impl KeyStore for FileKeyStore {
 }
 
 /// Refuses a secret file that group or others can touch. Asks the open file, not the name.
-pub(super) fn require_private(path: &Path, file: &File) -> Result<(), KeyStoreError> {
+pub(crate) fn require_private(path: &Path, file: &File) -> Result<(), KeyStoreError> {
     let io = |source| KeyStoreError::Io { what: "cannot examine", path: path.to_owned(), source };
     let metadata = file.metadata().map_err(io)?;
     if !metadata.is_file() {
@@ -338,7 +338,8 @@ pub(super) fn require_private(path: &Path, file: &File) -> Result<(), KeyStoreEr
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

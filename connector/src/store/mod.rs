@@ -36,9 +36,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Runs blocking work without stopping other tasks, inside and outside of a runtime.
 pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
     match tokio::runtime::Handle::try_current() {
-        Ok(handle)
-            if handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread =>
-        {
+        Ok(handle) if handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread => {
             tokio::task::block_in_place(f)
         }
         _ => f(),
@@ -154,7 +152,9 @@ fn migrate(conn: &mut Connection) -> Result<(), ToolError> {
     if version > SCHEMA_VERSION {
         return Err(ToolError::new(
             "store_error",
-            format!("state.sqlite3 has version {version}, this connector knows {SCHEMA_VERSION}: update it"),
+            format!(
+                "state.sqlite3 has version {version}, this connector knows {SCHEMA_VERSION}: update it"
+            ),
         ));
     }
     if version < 1 {
@@ -171,9 +171,9 @@ fn create_private_dir(dir: &Path) -> Result<(), ToolError> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map_err(|e| {
-        ToolError::new("store_error", format!("cannot create {}: {e}", dir.display()))
-    })
+    builder
+        .create(dir)
+        .map_err(|e| ToolError::new("store_error", format!("cannot create {}: {e}", dir.display())))
 }
 
 fn private_file(path: &Path) {

@@ -351,11 +351,10 @@ impl RoomRow {
             params![self.id, code, offered],
             |r| r.get(0),
         )?;
-        let all: i64 = conn.query_row(
-            "SELECT count(*) FROM evidence WHERE room = ?1",
-            [self.id],
-            |r| r.get(0),
-        )?;
+        let all: i64 =
+            conn.query_row("SELECT count(*) FROM evidence WHERE room = ?1", [self.id], |r| {
+                r.get(0)
+            })?;
         // A host that lies all day must not fill the disk.
         if again == 0 && all < 100 {
             conn.execute(

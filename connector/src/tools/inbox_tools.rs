@@ -52,7 +52,9 @@ impl Call {
                 after = after.max(row.read_seq);
             }
             let after = i64::try_from(after).unwrap_or(i64::MAX);
-            let before = args.number("before_seq").map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
+            let before = args
+                .number("before_seq")
+                .map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
             row.records_where(
                 c,
                 "AND seq > ?2 AND seq < ?3
@@ -133,7 +135,10 @@ impl Call {
             if now >= next_progress {
                 next_progress = now + Duration::from_millis(PROGRESS_MS);
                 if let Some(progress) = &self.progress {
-                    progress((now - started).as_millis() as f64, "waiting for inbox items".to_owned());
+                    progress(
+                        (now - started).as_millis() as f64,
+                        "waiting for inbox items".to_owned(),
+                    );
                 }
             }
             let pause = Duration::from_millis(LOOK_MS).min(deadline - now);

@@ -131,7 +131,9 @@ impl Call {
     async fn room(&self, args: &Args) -> Result<RoomRow, ToolError> {
         match self.known_room(args)? {
             Known::Row(row) => Ok(*row),
-            Known::Unknown { host: Some(host), room_id } => self.core.open_room(&host, &room_id).await,
+            Known::Unknown { host: Some(host), room_id } => {
+                self.core.open_room(&host, &room_id).await
+            }
             Known::Unknown { host: None, room_id } => Err(not_known(&room_id)),
         }
     }
@@ -142,7 +144,9 @@ impl Call {
         if let Some(host) = args.text("host") {
             let host = self.core.http.host(host)?.as_str().to_owned();
             let row = self.core.store.read(|c| RoomRow::find(c, &host, &room_id))?;
-            return Ok(row.map_or(Known::Unknown { host: Some(host), room_id }, |r| Known::Row(Box::new(r))));
+            return Ok(row.map_or(Known::Unknown { host: Some(host), room_id }, |r| {
+                Known::Row(Box::new(r))
+            }));
         }
         let mut rows = self.core.store.read(|c| RoomRow::with_id(c, &room_id))?;
         match rows.len() {
@@ -196,7 +200,10 @@ fn ambiguous(room_id: &str, rows: &[RoomRow]) -> ToolError {
     let hosts: Vec<&str> = rows.iter().map(|r| r.host.as_str()).collect();
     ToolError::new(
         "room_ambiguous",
-        format!("the room_id exists on {} hosts; call again with host. Nothing was done", hosts.len()),
+        format!(
+            "the room_id exists on {} hosts; call again with host. Nothing was done",
+            hosts.len()
+        ),
     )
     .with(json!({ "room_id": room_id, "hosts": hosts }))
 }

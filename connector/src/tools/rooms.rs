@@ -21,7 +21,11 @@ impl Core {
     ///
     /// # Errors
     /// As [`Core::sync_room`].
-    pub async fn open_room(self: &Arc<Self>, host: &str, room_id: &str) -> Result<RoomRow, ToolError> {
+    pub async fn open_room(
+        self: &Arc<Self>,
+        host: &str,
+        room_id: &str,
+    ) -> Result<RoomRow, ToolError> {
         check_segment("room_id", room_id)?;
         let host = self.http.host(host)?;
         let row = self.store.write(|tx| RoomRow::ensure(tx, host.as_str(), room_id))?;
@@ -86,7 +90,8 @@ impl Call {
         let rooms = self.core.store.read(|c| {
             let mut rooms = Vec::new();
             for resource in found {
-                let id = resource["id"].as_str().or(resource["room_id"].as_str()).unwrap_or_default();
+                let id =
+                    resource["id"].as_str().or(resource["room_id"].as_str()).unwrap_or_default();
                 if check_segment("room_id", id).is_err() {
                     continue;
                 }
@@ -110,7 +115,9 @@ impl Call {
 
     pub(super) fn rooms_list(&self, args: &Args) -> Result<Value, ToolError> {
         let after = match read_cursor(args)? {
-            Some(c) => c[0].as_i64().ok_or_else(|| ToolError::input("/cursor", "not a cursor of this tool"))?,
+            Some(c) => c[0]
+                .as_i64()
+                .ok_or_else(|| ToolError::input("/cursor", "not a cursor of this tool"))?,
             None => 0,
         };
         let limit = args.limit(50, 200);
@@ -158,7 +165,8 @@ impl Call {
         let known = self.core.store.read(|c| RoomRow::find(c, host.as_str(), room_id))?;
         let current = known.as_ref().is_some_and(|r| {
             r.tip.is_some()
-                && (self.core.live.subscribed(r.id) || r.condition.as_ref().is_some_and(|c| c.sticky))
+                && (self.core.live.subscribed(r.id)
+                    || r.condition.as_ref().is_some_and(|c| c.sticky))
         });
         let row = match known {
             Some(row) if current && args.flag("refresh") != Some(true) => row,
@@ -166,7 +174,10 @@ impl Call {
         };
         if let Some(subscribe) = args.flag("subscribe") {
             self.core.store.write(|tx| {
-                tx.execute("UPDATE rooms SET subscribe = ?2 WHERE id = ?1", rusqlite::params![row.id, subscribe])?;
+                tx.execute(
+                    "UPDATE rooms SET subscribe = ?2 WHERE id = ?1",
+                    rusqlite::params![row.id, subscribe],
+                )?;
                 Ok::<_, ToolError>(())
             })?;
         }
@@ -247,7 +258,11 @@ impl Call {
         let mut result = json!({ "member": member });
         if args.flag("include_recent_activity") == Some(true) {
             let records = self.core.store.read(|c| {
-                row.records_where(c, "AND actor = ?2 ORDER BY seq DESC LIMIT 10", &[&agent.as_str()])
+                row.records_where(
+                    c,
+                    "AND actor = ?2 ORDER BY seq DESC LIMIT 10",
+                    &[&agent.as_str()],
+                )
             })?;
             let recent: Vec<Value> =
                 records.iter().rev().map(|r| views::timeline_item(&row, r)).collect();
@@ -350,7 +365,9 @@ impl Call {
             super::Known::Unknown { host: Some(host), room_id } => {
                 self.core.store.write(|tx| RoomRow::ensure(tx, &host, &room_id))?
             }
-            super::Known::Unknown { host: None, room_id } => return Err(super::not_known(&room_id)),
+            super::Known::Unknown { host: None, room_id } => {
+                return Err(super::not_known(&room_id));
+            }
         };
         let join = crate::join::JoinArgs {
             role: args.required("role").to_owned(),
@@ -432,8 +449,10 @@ impl Call {
 
 /// RoomSummary of a room that only the host speaks for.
 fn host_summary(host: &str, room_id: &str, resource: &Value) -> Value {
-    let text = |name: &str| resource.get(name).filter(|v| v.is_string()).cloned().unwrap_or(Value::Null);
-    let number = |name: &str| resource.get(name).filter(|v| v.is_u64()).cloned().unwrap_or(Value::Null);
+    let text =
+        |name: &str| resource.get(name).filter(|v| v.is_string()).cloned().unwrap_or(Value::Null);
+    let number =
+        |name: &str| resource.get(name).filter(|v| v.is_u64()).cloned().unwrap_or(Value::Null);
     let tags: Vec<&Value> =
         resource["tags"].as_array().into_iter().flatten().filter(|t| t.is_string()).collect();
     json!({

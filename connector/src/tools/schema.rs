@@ -97,7 +97,17 @@ pub fn sync() -> Value {
             "pending_inbox_count": { "type": "integer" },
             "condition": { "type": "object" },
         }),
-        &["host", "room_id", "head_seq", "head_hash", "synced_seq", "remote_seq", "subscribed", "unread_count", "pending_inbox_count"],
+        &[
+            "host",
+            "room_id",
+            "head_seq",
+            "head_hash",
+            "synced_seq",
+            "remote_seq",
+            "subscribed",
+            "unread_count",
+            "pending_inbox_count",
+        ],
     )
 }
 
@@ -113,7 +123,20 @@ pub fn item() -> Value {
             "mentions": { "type": "array", "items": { "type": "string" } },
             "references": { "type": "array" }, "payload": { "type": "object" }, "record": { "type": "object" },
         }),
-        &["room_id", "seq", "event_id", "type", "kind", "actor", "created_at", "received_at", "summary", "mentions", "references", "payload"],
+        &[
+            "room_id",
+            "seq",
+            "event_id",
+            "type",
+            "kind",
+            "actor",
+            "created_at",
+            "received_at",
+            "summary",
+            "mentions",
+            "references",
+            "payload",
+        ],
     )
 }
 
@@ -158,7 +181,18 @@ pub fn room_state() -> Value {
             "active_turn": or_null("object"), "unread_count": { "type": "integer" },
             "pending_inbox_count": { "type": "integer" }, "verified": { "type": "boolean" }, "condition": or_null("object"),
         }),
-        &["host", "room_id", "status", "visibility", "topic", "creator", "self_member", "members_count", "unread_count", "pending_inbox_count"],
+        &[
+            "host",
+            "room_id",
+            "status",
+            "visibility",
+            "topic",
+            "creator",
+            "self_member",
+            "members_count",
+            "unread_count",
+            "pending_inbox_count",
+        ],
     )
 }
 
@@ -171,7 +205,15 @@ pub fn room_summary() -> Value {
             "end_time": or_null("integer"), "tags": { "type": "array" }, "language": or_null("string"),
             "role": or_null("string"), "unread_count": { "type": "integer" }, "pending_inbox_count": { "type": "integer" },
         }),
-        &["room_id", "host", "topic", "status", "visibility", "unread_count", "pending_inbox_count"],
+        &[
+            "room_id",
+            "host",
+            "topic",
+            "status",
+            "visibility",
+            "unread_count",
+            "pending_inbox_count",
+        ],
     )
 }
 
@@ -210,7 +252,18 @@ pub fn inbox_item() -> Value {
             "reason": { "type": "string" }, "suggested_tools": { "type": "array", "items": { "type": "string" } },
             "message": { "type": "object" },
         }),
-        &["id", "kind", "priority", "room_id", "created_at", "requires_response", "deadline", "reason", "suggested_tools", "message"],
+        &[
+            "id",
+            "kind",
+            "priority",
+            "room_id",
+            "created_at",
+            "requires_response",
+            "deadline",
+            "reason",
+            "suggested_tools",
+            "message",
+        ],
     )
 }
 
@@ -223,7 +276,18 @@ pub fn draft() -> Value {
             "current_sync": sync(), "draft": { "type": "object" }, "reason": { "type": "string" },
             "options": { "type": "array", "items": { "type": "string" } },
         }),
-        &["id", "room_id", "kind", "created_at", "base_seq", "base_hash", "current_sync", "draft", "reason", "options"],
+        &[
+            "id",
+            "room_id",
+            "kind",
+            "created_at",
+            "base_seq",
+            "base_hash",
+            "current_sync",
+            "draft",
+            "reason",
+            "options",
+        ],
     )
 }
 

@@ -54,7 +54,10 @@ fn event_write(room: i64, room_id: &str, args: &Args) -> Result<Write, ToolError
     let mut payload = given.clone();
     if let Some(references) = &references {
         if payload.get("references").is_some_and(|old| *old != json!(references)) {
-            return Err(ToolError::input("/references", "the payload has other references; give them once"));
+            return Err(ToolError::input(
+                "/references",
+                "the payload has other references; give them once",
+            ));
         }
         if !references.is_empty() {
             payload.insert("references".to_owned(), json!(references));
@@ -127,7 +130,9 @@ impl Call {
         match written {
             Written::Sent(record) => {
                 let item = views::timeline_item(&row, &record);
-                Ok(json!({ "status": "sent", "record": record.body, "item": item, "sync": self.sync(room)? }))
+                Ok(
+                    json!({ "status": "sent", "record": record.body, "item": item, "sync": self.sync(room)? }),
+                )
             }
             Written::Rejected(base) => {
                 let changes = self.core.changes_since(&row, base.seq)?;
@@ -196,7 +201,8 @@ impl Call {
     pub(super) async fn draft_commit(&self, args: &Args) -> Result<Value, ToolError> {
         let id = args.required("draft_id").to_owned();
         let action = args.required("action");
-        let content = ["content", "content_type", "mentions", "references", "extra", "type", "payload"];
+        let content =
+            ["content", "content_type", "mentions", "references", "extra", "type", "payload"];
         if action != "revise"
             && let Some(name) = content.iter().find(|n| args.0.contains_key(**n))
         {

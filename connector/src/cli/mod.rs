@@ -1,0 +1,158 @@
+//! The command line. It reads arguments, calls the library and prints; stdout holds results
+//! only (for `serve` nothing but JSON-RPC), stderr what a person should know.
+
+mod args;
+mod key;
+mod operate;
+mod setup;
+mod verify;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::keystore::KeyStoreError;
+use args::{Cli, Command};
+
+/// Exit codes. They are part of the interface.
+pub mod exit {
+    /// Done; a check found nothing wrong.
+    pub const OK: u8 = 0;
+    /// The command ran, and what it checked is not in order.
+    pub const CHECK_FAILED: u8 = 1;
+    /// The arguments or the configuration cannot be used.
+    pub const USAGE: u8 = 2;
+    /// The key store gives or takes no key.
+    pub const KEY: u8 = 3;
+    /// The state directory or its database cannot be used.
+    pub const STATE: u8 = 4;
+    /// The HTTP endpoint does not come up.
+    pub const ENDPOINT: u8 = 5;
+    /// A file cannot be read or written.
+    pub const FILE: u8 = 6;
+}
+
+/// A command that failed: its exit code, its stable code, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error("{message}")]
+    Usage { code: &'static str, message: String },
+    #[error(transparent)]
+    Key(#[from] KeyStoreError),
+    #[error("{what} {path}: {source}")]
+    File { what: &'static str, path: String, source: std::io::Error },
+    #[error("{message}")]
+    Serve { code: String, exit: u8, message: String },
+}
+
+impl CliError {
+    fn usage(code: &'static str, message: impl Into<String>) -> Self {
+        CliError::Usage { code, message: message.into() }
+    }
+
+    fn file(what: &'static str, path: &std::path::Path, source: std::io::Error) -> Self {
+        CliError::File { what, path: path.display().to_string(), source }
+    }
+
+    fn code(&self) -> &str {
+        match self {
+            CliError::Usage { code, .. } => code,
+            CliError::Key(e) => e.code(),
+            CliError::File { .. } => "file_failed",
+            CliError::Serve { code, .. } => code,
+        }
+    }
+
+    fn exit(&self) -> u8 {
+        match self {
+            CliError::Usage { .. } => exit::USAGE,
+            CliError::Key(_) => exit::KEY,
+            CliError::File { .. } => exit::FILE,
+            CliError::Serve { exit, .. } => *exit,
+        }
+    }
+}
+
+/// Codes of the command line's own errors: code, when, what to do.
+pub const CLI_CODES: &[(&str, &str, &str)] = &[
+    ("bad_argument", "an argument or an input is not acceptable", "see the message and `--help`"),
+    (
+        "bad_configuration",
+        "the configuration cannot be used",
+        "correct the member that the message names",
+    ),
+    ("file_failed", "a file cannot be read or written", "check the path and its permissions"),
+];
+
+/// Runs `ap-connector`; `args` begins with the program's name.
+pub fn run_cli(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are no errors; the rest is usage. clap picks the stream.
+            let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    let done = match cli.command {
+        Command::Serve(options) => operate::serve(&options),
+        Command::Doctor(source) => operate::doctor(&source),
+        Command::Room(command) => operate::room(&command),
+        Command::Errors => Ok(operate::errors()),
+        Command::Schema => Ok(operate::schema()),
+        Command::Key(command) => key::run(command),
+        Command::Init(options) => setup::init(&options),
+        Command::ClientConfig(options) => setup::client_config(&options),
+        Command::Verify(options) => verify::run(&options),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(e) => {
+            tell(&format!("ap-connector: {} [{}]", e, e.code()));
+            ExitCode::from(e.exit())
+        }
+    }
+}
+
+/// Prints a result. A reader that went away is no error of ours.
+fn out(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
+    let _ = stdout.flush();
+}
+
+/// Tells the person at the terminal something.
+fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Foreign text for a terminal: no control characters, no direction overrides.
+fn printable(text: &str) -> String {
+    let odd = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
+            || ('\u{202a}'..='\u{202e}').contains(&c)
+            || ('\u{2066}'..='\u{2069}').contains(&c)
+    };
+    text.chars().map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn foreign_text_cannot_move_the_cursor() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\n"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}");
+    }
+}
