@@ -18,11 +18,13 @@ use crate::answer::Refusal;
 use crate::app::Profiles;
 use crate::clock::Clock;
 use crate::fault::engine::{Engine, FaultId, FaultState};
+use crate::fault::persona::Persona;
 use crate::fault::{End, Fault, Plan};
 use crate::gate::Gate;
 use crate::journal::{Journal, JournalEntry};
 use crate::limits::Limits;
 use crate::nonces::NonceCache;
+use crate::store::{Store, StoreError};
 use crate::sync::lock;
 
 /// How a host is set up.
@@ -51,6 +53,8 @@ pub struct HostConfig {
     pub profile_service: Option<String>,
     /// Largest request body (bytes).
     pub max_body_bytes: usize,
+    /// Directory for the host's database; in memory when absent.
+    pub data: Option<std::path::PathBuf>,
     /// Nonces are never forgotten, instead of after twice the live window.
     pub keep_nonces: bool,
 }
@@ -69,6 +73,7 @@ impl Default for HostConfig {
             join_request_ttl_ms: 7 * 86_400_000,
             profile_service: None,
             max_body_bytes: 2 * 1024 * 1024,
+            data: None,
             keep_nonces: true,
         }
     }
@@ -96,6 +101,8 @@ pub(crate) struct HostInner {
     pub next_rooms: Mutex<VecDeque<String>>,
     pub connections: AtomicU64,
     pub stop: CancellationToken,
+    pub limits: Mutex<Limits>,
+    pub store: Option<Store>,
 }
 
 fn derived_key(label: &str, seed: u64, name: &str) -> SecretKey {
@@ -120,11 +127,19 @@ fn xid(bytes: &[u8; 32]) -> String {
 }
 
 impl HostInner {
-    pub(crate) fn new(label: &str, url: String, config: HostConfig, clock: Clock) -> Self {
+    pub(crate) fn new(
+        label: &str,
+        url: String,
+        config: HostConfig,
+        clock: Clock,
+        store: Option<Store>,
+    ) -> Self {
         HostInner {
             resident: derived_key(label, config.seed, "resident"),
             stranger: derived_key(label, config.seed, "stranger"),
             nonces: Mutex::new(NonceCache::new(config.keep_nonces)),
+            limits: Mutex::new(config.limits.clone()),
+            store,
             label: label.to_owned(),
             url,
             config,
@@ -168,36 +183,80 @@ impl HostInner {
         lock(&self.rooms).values().cloned().collect()
     }
 
+    fn stored(&self, work: impl FnOnce(&Store) -> Result<(), StoreError>) -> Result<(), Refusal> {
+        self.store.as_ref().map_or(Ok(()), work).map_err(|error| {
+            tracing::error!(%error, "nothing was committed");
+            Refusal::http(503, "storage_unavailable", error.to_string())
+        })
+    }
+
+    /// Makes a record durable with its nonce.
     pub(crate) fn store_record(
         &self,
-        _record: &Value,
-        _actor: &AgentId,
-        _nonce: u64,
-        _now: u64,
+        record: &Value,
+        actor: &AgentId,
+        nonce: u64,
+        now: u64,
     ) -> Result<(), Refusal> {
-        Ok(())
+        self.stored(|s| s.record(record, Some((actor, nonce)), now))
     }
 
-    pub(crate) fn store_raw(&self, _record: &Value) -> Result<(), Refusal> {
-        Ok(())
+    /// Makes a record durable that used no nonce.
+    pub(crate) fn store_raw(&self, record: &Value) -> Result<(), Refusal> {
+        self.stored(|s| s.record(record, None, 0))
     }
 
-    pub(crate) fn store_request(
-        &self,
-        _room: &str,
-        _request: &JoinRequest,
-        _now: u64,
-    ) -> Result<(), Refusal> {
-        Ok(())
+    pub(crate) fn store_request(&self, room: &str, request: &JoinRequest) -> Result<(), Refusal> {
+        let id = request.request["id"].as_str().unwrap_or_default();
+        self.stored(|s| s.request(room, id, &request.to_stored()))
     }
 
     pub(crate) fn store_profile(
         &self,
-        _envelope: &Value,
-        _actor: &AgentId,
-        _nonce: u64,
-        _now: u64,
+        envelope: &Value,
+        actor: &AgentId,
+        nonce: u64,
+        now: u64,
     ) -> Result<(), Refusal> {
+        self.stored(|s| s.profile(envelope, actor, nonce, now))
+    }
+
+    /// Takes back what the store holds, through the same judgement as when it came.
+    pub(crate) fn restore(&self) -> Result<(), StoreError> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let loaded = store.load()?;
+        self.ids.store(loaded.starts << 32, Ordering::Relaxed);
+        lock(&self.packs).extend(loaded.packs);
+        let mut nonces = lock(&self.nonces);
+        for (agent, max, at) in loaded.nonces {
+            nonces.take(&agent, max, at);
+        }
+        drop(nonces);
+        let mut profiles = lock(&self.profiles);
+        for (agent, envelope) in loaded.profiles {
+            profiles.push(agent, envelope);
+        }
+        drop(profiles);
+        let packs = lock(&self.packs);
+        let mut rooms = lock(&self.rooms);
+        for value in loaded.records {
+            let id = value["room_id"].as_str().unwrap_or_default().to_owned();
+            match rooms.get(&id) {
+                Some(room) => room.restore(&value, &packs),
+                None => {
+                    if let Some(room) = Room::restore_first(&id, &value, &packs) {
+                        rooms.insert(id, Arc::new(room));
+                    }
+                }
+            }
+        }
+        for (room, value) in loaded.requests {
+            if let (Some(room), Some(request)) = (rooms.get(&room), JoinRequest::of_stored(&value))
+            {
+                let id = request.request["id"].as_str().unwrap_or_default().to_owned();
+                lock(&room.inner).requests.insert(id, request);
+            }
+        }
         Ok(())
     }
 }
@@ -281,6 +340,19 @@ impl Host {
     /// The present plan.
     pub fn current_plan(&self) -> Plan {
         self.inner.faults.plan()
+    }
+
+    /// Plays a persona: its faults replace all others, its limits apply.
+    pub fn play(&self, persona: Persona) {
+        self.plan(persona.plan(self.inner.config.seed));
+        if let Some(limits) = persona.limits() {
+            self.set_limits(limits);
+        }
+    }
+
+    /// Replaces the limits.
+    pub fn set_limits(&self, limits: Limits) {
+        *lock(&self.inner.limits) = limits;
     }
 
     // --- watching ---
@@ -385,6 +457,12 @@ impl Host {
         for room in self.inner.all_rooms() {
             room.live.cut(End::Finish);
         }
+        if let Some(store) = &self.inner.store
+            && let Err(error) = store.clear()
+        {
+            tracing::error!(%error, "the stored data was not cleared");
+        }
+        *lock(&self.inner.limits) = self.inner.config.limits.clone();
         lock(&self.inner.rooms).clear();
         lock(&self.inner.profiles).clear();
         lock(&self.inner.nonces).clear();
@@ -412,6 +490,11 @@ impl Host {
     /// Resolves imports of any URI to this document, without serving it there.
     pub fn add_pack_at(&self, uri: &str, document: &[u8]) {
         lock(&self.inner.packs).insert(uri.to_owned(), document.to_vec());
+        if let Some(store) = &self.inner.store
+            && let Err(error) = store.pack(uri, document)
+        {
+            tracing::error!(%error, "the pack document was not stored");
+        }
     }
 
     /// The Agent ID of the resident, which moves heads on demand.

@@ -7,6 +7,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::host::{Host, HostConfig, HostInner};
+use crate::store::{Store, StoreError};
 use crate::sync::lock;
 
 /// How a lab is set up.
@@ -31,6 +32,9 @@ pub enum LabError {
         /// Why not.
         error: std::io::Error,
     },
+    /// The stored data cannot be used.
+    #[error("{0}")]
+    Store(#[from] StoreError),
     /// Two hosts of one label.
     #[error("there is a host {0:?} in this lab already")]
     Label(String),
@@ -41,6 +45,7 @@ impl LabError {
     pub fn code(&self) -> &'static str {
         match self {
             LabError::Listen { .. } => "listen_failed",
+            LabError::Store(e) => e.code(),
             LabError::Label(_) => "label_taken",
         }
     }
@@ -97,12 +102,29 @@ impl Lab {
         if config.seed == 0 {
             config.seed = self.config.seed;
         }
-        let address = config.listen;
+        let store = match &config.data {
+            Some(directory) => Some(Store::open(directory, label)?),
+            None => None,
+        };
+        // A host that comes back answers at its old address, if nobody took it.
+        let old = store.as_ref().and_then(|s| s.meta("address")).and_then(|a| a.parse().ok());
+        let address = match old {
+            Some(old) if config.listen.port() == 0 => old,
+            _ => config.listen,
+        };
+        let mut listener = TcpListener::bind(address).await;
+        if listener.is_err() && address != config.listen {
+            listener = TcpListener::bind(config.listen).await;
+        }
         let fail = |error| LabError::Listen { label: label.to_owned(), address, error };
-        let listener = TcpListener::bind(address).await.map_err(fail)?;
+        let listener = listener.map_err(fail)?;
         let bound = listener.local_addr().map_err(fail)?;
-        let inner =
-            Arc::new(HostInner::new(label, format!("http://{bound}"), config, self.clock()));
+        if let Some(store) = &store {
+            store.set_meta("address", &bound.to_string())?;
+        }
+        let url = format!("http://{bound}");
+        let inner = Arc::new(HostInner::new(label, url, config, self.clock(), store));
+        inner.restore()?;
         self.tracker.spawn(crate::serve::accept_loop(
             Arc::clone(&inner),
             listener,

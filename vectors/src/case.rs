@@ -68,8 +68,22 @@ pub enum LoadError {
 }
 
 /// The vector files that came with this crate: (folder, name, text).
-pub const BUNDLED: &[(&str, &str, &str)] =
-    &[("known", "agent-protocols-0.6.0", include_str!("../known/agent-protocols-0.6.0.json"))];
+pub const BUNDLED: &[(&str, &str, &str)] = &[
+    ("known", "agent-protocols-0.6.0", include_str!("../known/agent-protocols-0.6.0.json")),
+    ("v1", "archive", include_str!("../v1/archive.json")),
+    ("v1", "ed25519", include_str!("../v1/ed25519.json")),
+    ("v1", "envelope", include_str!("../v1/envelope.json")),
+    ("v1", "identity", include_str!("../v1/identity.json")),
+    ("v1", "jcs", include_str!("../v1/jcs.json")),
+    ("v1", "json", include_str!("../v1/json.json")),
+    ("v1", "jwt", include_str!("../v1/jwt.json")),
+    ("v1", "packs", include_str!("../v1/packs.json")),
+    ("v1", "profile", include_str!("../v1/profile.json")),
+    ("v1", "records", include_str!("../v1/records.json")),
+    ("v1", "replay", include_str!("../v1/replay.json")),
+    ("v1", "sse", include_str!("../v1/sse.json")),
+    ("v1", "types", include_str!("../v1/types.json")),
+];
 
 /// All bundled cases.
 pub fn bundled() -> Vec<Case> {

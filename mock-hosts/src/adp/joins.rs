@@ -49,6 +49,28 @@ impl JoinRequest {
         v
     }
 
+    /// As it is kept in a store.
+    pub(crate) fn to_stored(&self) -> Value {
+        json!({
+            "request": self.request, "status": self.status, "approved_role": self.approved_role,
+            "review_reason": self.review_reason, "reviewed_by": self.reviewed_by,
+            "reviewed_at": self.reviewed_at, "used": self.used,
+        })
+    }
+
+    /// From a store; none when that is damaged.
+    pub(crate) fn of_stored(v: &Value) -> Option<Self> {
+        Some(JoinRequest {
+            request: v["request"].as_object().map(|r| Value::Object(r.clone()))?,
+            status: ["pending", "approved", "rejected"].into_iter().find(|s| v["status"] == *s)?,
+            approved_role: v["approved_role"].as_str().and_then(Role::from_text),
+            review_reason: v.get("review_reason").filter(|r| !r.is_null()).cloned(),
+            reviewed_by: v["reviewed_by"].as_str().and_then(|a| AgentId::parse(a).ok()),
+            reviewed_at: v["reviewed_at"].as_u64(),
+            used: v["used"].as_bool()?,
+        })
+    }
+
     fn applicant(&self) -> &str {
         self.request["applicant"].as_str().unwrap_or_default()
     }
@@ -105,7 +127,7 @@ pub(crate) fn post(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
         used: false,
         request,
     };
-    host.store_request(&room.id, &filed, ex.now)?;
+    host.store_request(&room.id, &filed)?;
     if !approved {
         let item = join_request_item(&room.id, &filed.request);
         room.live.notify("room.join_request", &item, |a| r.state.moderates(a));
@@ -278,7 +300,7 @@ pub(crate) fn settle(host: &HostInner, r: &mut RoomInner, envelope: &VerifiedEnv
     };
     if let Some(request) = changed {
         let request = request.clone();
-        if let Err(e) = host.store_request(&r.state.room_id, &request, now) {
+        if let Err(e) = host.store_request(&r.state.room_id, &request) {
             tracing::error!(error = %e, "a join request was not stored");
         }
     }

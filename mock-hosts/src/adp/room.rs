@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex};
 
 use ap_protocol::event::Kind;
 use ap_protocol::room::RoomStatus;
-use ap_protocol::{AgentId, ErrorCode, Hash, RoomContext, RoomState, Tip, VerifiedRecord};
+use ap_protocol::{
+    AgentId, CheckedRecord, ErrorCode, Hash, RoomContext, RoomState, Tip, VerifiedRecord,
+};
 use serde_json::{Map, Value, json};
 
 use super::joins::JoinRequest;
 use super::live::Hub;
 use crate::answer::Refusal;
 use crate::host::HostInner;
+use crate::sync::lock;
 
 /// One accepted record as the host keeps it.
 #[derive(Debug, Clone)]
@@ -116,6 +119,48 @@ impl Room {
             }),
             live: Hub::default(),
         }
+    }
+}
+
+impl Room {
+    /// A room from its stored first record; none when that is no creation.
+    pub(crate) fn restore_first(
+        id: &str,
+        value: &Value,
+        packs: &BTreeMap<String, Vec<u8>>,
+    ) -> Option<Self> {
+        let record = CheckedRecord::check(value, id).ok()?.link(None).ok()?;
+        let log = Log::default();
+        let state = RoomState::genesis(&record, &Ctx { log: &log, packs }).ok()?;
+        Some(Room::new(id, state, Logged::of(&record)))
+    }
+
+    /// The next stored record. One that no rule allowed was appended unchecked, and is again.
+    pub(crate) fn restore(&self, value: &Value, packs: &BTreeMap<String, Vec<u8>>) {
+        let inner = &mut *lock(&self.inner);
+        let record = CheckedRecord::check(value, &self.id)
+            .and_then(|checked| checked.link(Some(&inner.state.tip)));
+        let (logged, applied) = match &record {
+            Ok(record) => {
+                let ctx = Ctx { log: &inner.log, packs };
+                (Logged::of(record), inner.state.apply(record, &ctx).is_ok())
+            }
+            Err(_) => {
+                let hash = |v: &Value| v.as_str().and_then(|t| Hash::parse(t).ok());
+                let (Some(own), Some(event_id), Some(seq)) =
+                    (hash(&value["hash"]), hash(&value["envelope"]["hash"]), value["seq"].as_u64())
+                else {
+                    tracing::error!(room = %self.id, "a stored record is damaged and was left out");
+                    return;
+                };
+                let value = Arc::new(value.clone());
+                (Logged { seq, hash: own, event_id, value }, false)
+            }
+        };
+        if !applied {
+            inner.bump(&logged);
+        }
+        inner.log.push(logged);
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn make_room(
     if end <= now {
         return Err(Refusal::new(ErrorCode::InvalidEvent, "payload.end_time: lies in the past"));
     }
-    host.config.limits.check_creation(&envelope)?;
+    lock(&host.limits).check_creation(&envelope)?;
     let id = host.next_room_id();
     let record = VerifiedRecord::append(&id, None, now, envelope);
     let state = {
@@ -204,7 +204,7 @@ pub(crate) fn submit(
     }
     let mut inner = lock(&room.inner);
     let r = &mut *inner;
-    host.config.limits.check_write(r, &envelope, now)?;
+    lock(&host.limits).check_write(r, &envelope, now)?;
     super::joins::check(r, &envelope, now)?;
     let record = VerifiedRecord::append(room_id, Some(&r.state.tip), now, envelope);
     // A dry run first: nothing may change before the nonce is taken.

@@ -1,0 +1,358 @@
+//! The program behind the `mock-hosts` binary: options, start, what it prints, the end.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ap_protocol::{SecretKey, encoding};
+use clap::Parser;
+use mock_hosts::{Clock, Control, Host, HostConfig, Lab, LabConfig, Limits, Peer, Persona, Plan};
+use serde_json::{Value, json};
+
+const AFTER_HELP: &str = "\
+Try it:
+  mock-hosts                                   an ADP host, an APP host, a demo room
+  mock-hosts --adp a --adp b                   two ADP hosts, e.g. for the same room id on both
+  mock-hosts --persona flaky-stream            streams that break, reads that are reset
+  mock-hosts --plan faults.toml                faults of your own
+  mock-hosts --data ./hosts --port 8710        rooms that survive a restart, at fixed addresses
+
+A plan names what happens when, and how often:
+  seed = 7
+  [[fault]]
+  name   = \"the answer to the second message is lost\"
+  when   = { route = \"submit\", event_type = \"message.create\", nth = 2 }
+  action = { lose_response = {} }
+
+Routes: discovery create submit room events live join_request join_requests
+join_request_read public my_rooms statuses status status_put archive archive_jsonl archive_md
+pack openapi profile_discovery profile_update profile_batch profile profile_events.
+Actions: delay hold status error redirect reset stall refuse clock_skew move_head lenient
+lose_response cut_after_bytes slice wrong_content_type oversize bom body duplicate_key
+max_seen_nonce header set remove bare_lists wrap_lists repeat_cursor answer_other tamper resign
+drop_record duplicate reorder rollback fork liar_head cut_after_events framing inject
+oversize_event silence replay.
+
+The control port takes the token printed at the start:
+  curl -H \"Authorization: Bearer $TOKEN\" $CONTROL/control/journal
+  curl -X PUT -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/toml' \\
+       --data-binary @faults.toml $CONTROL/control/plan
+Everything under /control: hosts plan faults personas persona journal held step clock state
+reset move-head accept append-unchecked limits. A page to watch it all is at /monitor.
+
+Exit codes: 0 ended by Ctrl-C, 2 wrong options or plan, 3 could not start.";
+
+/// ADP and APP hosts that behave by the book, or misbehave on command.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = AFTER_HELP)]
+pub struct Options {
+    /// An ADP host of this label (repeatable; default: one called "a")
+    #[arg(long = "adp", value_name = "LABEL")]
+    adp: Vec<String>,
+    /// An APP host of this label (repeatable; default: one called "p")
+    #[arg(long = "app", value_name = "LABEL")]
+    app: Vec<String>,
+    /// Play a persona on every host (repeatable); see --personas
+    #[arg(long, value_name = "NAME")]
+    persona: Vec<String>,
+    /// List the personas and end
+    #[arg(long)]
+    personas: bool,
+    /// A fault plan (TOML) for every host
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Keep everything in SQLite databases below this directory
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Address to listen on
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    listen: IpAddr,
+    /// First port; the hosts take it and the ones after it, the control port the last. 0: any
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Do not start the control port
+    #[arg(long)]
+    no_control: bool,
+    /// Decides generated ids and every chance in a plan
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Enforce the recommended quotas and sizes
+    #[arg(long)]
+    limits: bool,
+    /// Send lists as bare arrays
+    #[arg(long)]
+    bare_lists: bool,
+    /// Start with the lab clock standing still at this time (Unix ms)
+    #[arg(long, value_name = "MS")]
+    frozen_clock: Option<u64>,
+    /// Do not create the demo room
+    #[arg(long)]
+    no_demo: bool,
+    /// Write the provisioning document there (mode 0600) instead of printing it
+    #[arg(long, value_name = "FILE")]
+    provision: Option<PathBuf>,
+    /// Print one JSON object with every address instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why the program ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Lab(#[from] mock_hosts::LabError),
+    #[error("{0}")]
+    Control(#[from] mock_hosts::ControlError),
+    #[error("the demo room could not be made: {0}")]
+    Demo(#[from] mock_hosts::PeerError),
+    #[error("{path}: {error}")]
+    File { path: String, error: std::io::Error },
+}
+
+impl StartError {
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            StartError::Usage(_) => 2,
+            _ => 3,
+        }
+    }
+}
+
+fn file(path: &Path) -> impl FnOnce(std::io::Error) -> StartError {
+    let path = path.display().to_string();
+    move |error| StartError::File { path, error }
+}
+
+pub async fn run(options: Options) -> Result<(), StartError> {
+    if options.personas {
+        for persona in Persona::ALL {
+            println!("{:14} {}", persona.name(), persona.about());
+        }
+        return Ok(());
+    }
+    let plan = plan_of(&options)?;
+    let clock = options.frozen_clock.map_or_else(Clock::default, Clock::frozen_at);
+    let lab = Arc::new(Lab::start(LabConfig { clock, seed: options.seed }).await?);
+    let (adp, app) = start_hosts(&lab, &options).await?;
+    let control = if options.no_control {
+        None
+    } else {
+        let hosts = u16::try_from(lab.hosts().len()).unwrap_or(0);
+        let port = if options.port == 0 { 0 } else { options.port + hosts };
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Some(Control::start(Arc::clone(&lab), address).await?)
+    };
+    let demo = match adp.first() {
+        Some(host) if !options.no_demo => Some(demo_room(host).await?),
+        _ => None,
+    };
+    // Faults come last: the demo room itself is made honestly.
+    for host in lab.hosts() {
+        if options.limits || options.persona.iter().any(|p| p == "strict-limits") {
+            host.set_limits(Limits::recommended());
+        }
+        host.plan(plan.clone());
+    }
+    let provisioning = provisioning(&adp, &app)?;
+    if let Some(path) = &options.provision {
+        write_private(path, &format!("{provisioning:#}\n"))?;
+    }
+    announce(&options, &adp, &app, control.as_ref(), demo.as_deref(), &provisioning);
+    wait_for_end().await;
+    drop(control);
+    match Arc::try_unwrap(lab) {
+        Ok(lab) => lab.stop().await,
+        Err(lab) => drop(lab),
+    }
+    Ok(())
+}
+
+fn plan_of(options: &Options) -> Result<Plan, StartError> {
+    let mut plan = Plan { seed: options.seed, faults: Vec::new() };
+    if let Some(path) = &options.plan {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| StartError::Usage(format!("{}: {e}", path.display())))?;
+        plan = Plan::from_toml(&text)
+            .map_err(|e| StartError::Usage(format!("{}: {e}", path.display())))?;
+    }
+    for name in &options.persona {
+        let persona = Persona::find(name).ok_or_else(|| {
+            StartError::Usage(format!("there is no persona {name:?}; --personas lists them"))
+        })?;
+        plan.faults.extend(persona.plan(plan.seed).faults);
+    }
+    Ok(plan)
+}
+
+async fn start_hosts(lab: &Lab, options: &Options) -> Result<(Vec<Host>, Vec<Host>), StartError> {
+    let default = |list: &[String], label: &str| {
+        if options.adp.is_empty() && options.app.is_empty() {
+            vec![label.to_owned()]
+        } else {
+            list.to_vec()
+        }
+    };
+    let (adp, app) = (default(&options.adp, "a"), default(&options.app, "p"));
+    let mut port = options.port;
+    let mut next = || {
+        let this = port;
+        port = if port == 0 { 0 } else { port + 1 };
+        SocketAddr::from((options.listen, this))
+    };
+    let base = HostConfig {
+        bare_lists: options.bare_lists,
+        data: options.data.clone(),
+        ..HostConfig::default()
+    };
+    let mut profiles = Vec::new();
+    for label in &app {
+        let config =
+            HostConfig { discourse: false, profiles: true, listen: next(), ..base.clone() };
+        profiles.push(lab.host(label, config).await?);
+    }
+    let mut discourse = Vec::new();
+    for label in &adp {
+        let config = HostConfig {
+            listen: next(),
+            profile_service: profiles.first().map(|h| h.url().to_owned()),
+            ..base.clone()
+        };
+        discourse.push(lab.host(label, config).await?);
+    }
+    Ok((discourse, profiles))
+}
+
+/// One public room to look at; a restarted host keeps the one it has.
+async fn demo_room(host: &Host) -> Result<String, StartError> {
+    if let Some(room) = host.rooms().into_iter().next() {
+        return Ok(room);
+    }
+    let seed = random_seed()?;
+    let peer = Peer::new(SecretKey::from_seed(&seed), host.clock());
+    let now = host.clock().now_ms();
+    let room = peer
+        .create_room(
+            host,
+            json!({
+                "topic": "Demo room", "end_time": now + 6 * 86_400_000, "tags": ["demo"],
+                "agenda": "Say hello, look around, switch on a fault.",
+                "types": [{ "use": "adp:reactions/1.0" }, { "use": "adp:moderation/1.0" }],
+            }),
+        )
+        .await?;
+    peer.say(host, &room, "Welcome. This host does what its plan tells it to.").await?;
+    Ok(room)
+}
+
+fn random_seed() -> Result<[u8; 32], StartError> {
+    let mut seed = [0u8; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|e| StartError::Usage(format!("no randomness from the system: {e}")))?;
+    Ok(seed)
+}
+
+/// A provisioning document with a fresh identity, ready for a connector.
+fn provisioning(adp: &[Host], app: &[Host]) -> Result<Value, StartError> {
+    let seed = random_seed()?;
+    let key = SecretKey::from_seed(&seed);
+    let service = app.first().map(|h| h.url().to_owned());
+    let hosts: Vec<Value> = adp
+        .iter()
+        .map(|h| {
+            let mut host = json!({ "host": h.url(), "label": h.label() });
+            if let Some(service) = &service {
+                host["profile_service"] = json!(service);
+            }
+            host
+        })
+        .collect();
+    Ok(json!({
+        "version": 1,
+        "state_dir": "connector-state",
+        "identity": { "seed": encoding::encode(seed), "agent_id": key.agent_id() },
+        "hosts": hosts,
+        "profile_services": app.iter().map(Host::url).collect::<Vec<_>>(),
+        "watch": [],
+        "http": null,
+    }))
+}
+
+fn write_private(path: &Path, text: &str) -> Result<(), StartError> {
+    use std::io::Write as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = options.open(path).map_err(file(path))?;
+    out.write_all(text.as_bytes()).map_err(file(path))
+}
+
+fn announce(
+    options: &Options,
+    adp: &[Host],
+    app: &[Host],
+    control: Option<&Control>,
+    demo: Option<&str>,
+    provisioning: &Value,
+) {
+    let named = |hosts: &[Host]| -> Vec<Value> {
+        hosts.iter().map(|h| json!({ "label": h.label(), "url": h.url() })).collect()
+    };
+    let file = options.provision.clone().unwrap_or_else(|| PathBuf::from("provision.json"));
+    let client = json!({ "mcpServers": { "agent-protocols": {
+        "command": "ap-connector",
+        "args": ["serve", "--provision", file.display().to_string()],
+    } } });
+    if options.json {
+        let control = control
+            .map(|c| json!({ "url": c.url(), "token": c.token(), "monitor": c.monitor_url() }));
+        let all = json!({
+            "adp": named(adp), "app": named(app), "control": control, "demo_room": demo,
+            "provisioning": if options.provision.is_none() { provisioning } else { &Value::Null },
+            "mcp_client": client,
+        });
+        println!("{all}");
+        return;
+    }
+    for host in adp {
+        println!("ADP host {:8} {}", host.label(), host.url());
+    }
+    for host in app {
+        println!("APP host {:8} {}", host.label(), host.url());
+    }
+    if let (Some(room), Some(host)) = (demo, adp.first()) {
+        println!("demo room         {}/v1/rooms/{room}", host.url());
+    }
+    if let Some(control) = control {
+        println!("control port      {}", control.url());
+        println!("control token     {}", control.token());
+        println!("monitor page      {}", control.monitor_url());
+    }
+    if options.provision.is_some() {
+        println!("\nProvisioning document written to {}.", file.display());
+    } else {
+        println!(
+            "\nProvisioning document (a fresh identity; keep it private), save as provision.json:"
+        );
+        println!("{provisioning:#}");
+    }
+    println!("\nMCP client configuration:\n{client:#}\n\nCtrl-C ends it.");
+}
+
+/// Ctrl-C or a polite kill.
+async fn wait_for_end() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut term) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = term.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
