@@ -715,9 +715,13 @@ impl RoomState {
         ctx: &dyn RoomContext,
     ) -> Result<Kind, HostViolation> {
         let envelope = record.envelope();
-        let kind = self
-            .admit(envelope, self.judged_at(record), ctx)
-            .map_err(|rejection| violation(record, rejection))?;
+        let kind = match self.admit(envelope, record.received_at(), ctx) {
+            Ok(kind) => kind,
+            Err(rejection) => self
+                .moment_before(record)
+                .and_then(|before| self.admit(envelope, before, ctx).ok())
+                .ok_or_else(|| violation(record, rejection))?,
+        };
         let actor = envelope.actor().clone();
         let p = envelope.payload();
         match envelope.event_type() {
@@ -758,23 +762,16 @@ impl RoomState {
         Ok(kind)
     }
 
-    /// The moment a verifier judges a record at: when it was received, unless that lies so
-    /// little past a scheduled change that the host's scheduler may not have run yet (ADP 8
-    /// binds hosts to their "scheduler guarantees" only).
-    fn judged_at(&self, record: &VerifiedRecord) -> u64 {
-        let received = record.received_at();
-        let late = |name: &str| {
-            let due = self.time(name);
-            (received >= due && received - due < SCHEDULER_GRACE_MS).then(|| due.saturating_sub(1))
+    /// The moment before a scheduled change that lies so little in the past of `record` that
+    /// the host's scheduler may not have run yet (ADP 8 binds hosts to their "scheduler
+    /// guarantees" only). What was lawful then, no verifier calls a violation.
+    fn moment_before(&self, record: &VerifiedRecord) -> Option<u64> {
+        let due = match record.envelope().event_type() {
+            "room.cancel" => self.time("start_time"),
+            _ => self.time("end_time"),
         };
-        let before = match record.envelope().event_type() {
-            "room.cancel" => late("start_time"),
-            _ => late("end_time"),
-        };
-        match (self.finished, before) {
-            (None, Some(before)) => before,
-            _ => received,
-        }
+        let late_by = record.received_at().checked_sub(due)?;
+        (self.finished.is_none() && late_by < SCHEDULER_GRACE_MS).then(|| due.saturating_sub(1))
     }
 
     fn apply_update(&mut self, p: &Map<String, Value>) {
