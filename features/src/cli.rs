@@ -63,6 +63,21 @@ enum Command {
     },
     /// Start the target once and say what works.
     Doctor(TargetArgs),
+    /// Feed the known answers to another implementation of the protocols.
+    Vectors {
+        /// Shell command that reads one question a line and answers each.
+        #[arg(long, value_name = "COMMAND")]
+        check: String,
+        /// Only cases whose id starts with this.
+        #[arg(long, default_value = "")]
+        prefix: String,
+        /// Another code, stage, path or offset on a refusal fails too.
+        #[arg(long)]
+        details: bool,
+        /// Print the report as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the requirement ledger with its scenarios, or check it.
     Ledger {
         /// Write the ledger with scenario lists as the tags have them.
@@ -204,6 +219,9 @@ pub fn main() -> ExitCode {
             Command::Explain { id, features } => explain(&id, features.as_deref()),
             Command::Replay { report, case } => replay(&report, &case).await,
             Command::Doctor(args) => doctor(&args).await,
+            Command::Vectors { check, prefix, details, json } => {
+                vectors(&check, &prefix, details, json)
+            }
             Command::Ledger { write, open } => ledger(write.as_deref(), open),
         }
     });
@@ -449,6 +467,26 @@ async fn doctor(args: &TargetArgs) -> Result<Exit, Stop> {
         println!("not offered {}", missing.join(", "));
     }
     Ok(Exit::Conformant)
+}
+
+fn vectors(command: &str, prefix: &str, details: bool, as_json: bool) -> Result<Exit, Stop> {
+    let mut cases = ap_vectors::case::bundled();
+    cases.retain(|case| case.id.starts_with(prefix));
+    if cases.is_empty() {
+        return Err(Stop(Exit::NothingObserved, format!("no vector id starts with {prefix:?}")));
+    }
+    let patience = std::time::Duration::from_secs(20);
+    let report = ap_vectors::drive::run(command, &cases, details, patience).map_err(usage)?;
+    if as_json {
+        println!("{:#}", report.to_json());
+    } else {
+        report.write_text(&mut std::io::stdout().lock()).map_err(defect)?;
+    }
+    Ok(match report.exit_code() {
+        0 => Exit::Conformant,
+        3 => Exit::NothingObserved,
+        _ => Exit::NotConformant,
+    })
 }
 
 fn ledger(write: Option<&Path>, open: bool) -> Result<Exit, Stop> {
