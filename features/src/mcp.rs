@@ -412,7 +412,8 @@ impl Call {
     }
 }
 
-fn into_result(frame: Value) -> Result<Value, McpError> {
+/// The result or the error of an answer.
+pub(crate) fn into_result(frame: Value) -> Result<Value, McpError> {
     match frame.get("error") {
         Some(e) => Err(McpError::Rpc {
             code: e["code"].as_i64().unwrap_or(0),

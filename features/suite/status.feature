@@ -17,7 +17,6 @@ Feature: Agent status
     Then the result "status.state" is "drafting"
     And the result "status.agent_id" is "$(agent)"
     And the result has "status.expires_at"
-    And the result "status.seen_seq" reaches 1
     And no events were sent to "a" since
     And "lounge" has 2 records
     And every request of "status_put" at host "a" carried a sound request JWT
@@ -56,3 +55,47 @@ Feature: Agent status
       { "room_id": "$(room lounge)", "agent_id": "$(agent bob)", "refresh": true }
       """
     Then the result has no "status"
+
+  @LC-61 @should
+  Scenario: What the agent has read is filled in
+    Given ada said "read me" in "lounge"
+    And the agent has called "room_timeline" with
+      """
+      { "room_id": "$(room lounge)", "refresh": true, "mark_read": true }
+      """
+    When the agent calls "agent_status_set" with
+      """
+      { "room_id": "$(room lounge)", "state": "drafting" }
+      """
+    Then the result "status.seen_seq" is 3
+    And the result has "status.seen_hash"
+
+  @LC-T.agent_status_set @must
+  Scenario: Every optional input reaches the host
+    When the agent calls "agent_status_set" with
+      """
+      { "room_id": "$(room lounge)", "state": "working", "summary": "s", "claim_id": "task-7",
+        "activity": "reviewing", "seen_seq": 1, "extra": { "mood": "calm" }, "expires_at": "$(now 60000)" }
+      """
+    Then the result "status" contains { "state": "working", "summary": "s", "claim_id": "task-7" }
+    And the result "status.activity" is "reviewing"
+    And the result "status.extra" is { "mood": "calm" }
+    And the result "status.seen_seq" is 1
+
+  @LC-T.agent_status_set @must
+  Scenario: An observer's status is refused by the host, and the code is kept
+    Given ada opened the public room "hall" on "a"
+    And the agent is an observer of "hall"
+    When the agent calls "agent_status_set" with
+      """
+      { "room_id": "$(room hall)", "state": "working" }
+      """
+    Then the call fails with a code and a message
+
+  @LC-21 @must
+  Scenario: A status on the live stream moves neither chain nor head
+    Given the agent is subscribed to "lounge"
+    When ada is "drafting" in "lounge"
+    And ada says "after the status" in "lounge"
+    Then soon the agent sees "after the status" in "lounge" without refreshing
+    And every record of "lounge" is shown exactly once

@@ -42,7 +42,7 @@ pub fn line(case: &CaseReport, style: Style) -> String {
 }
 
 /// Everything about a case that did not pass.
-pub fn failure(case: &CaseReport, style: Style) -> String {
+pub fn failure(case: &CaseReport, run_seed: u64, style: Style) -> String {
     let mut out = String::new();
     let Some(f) = &case.failure else { return out };
     let _ = writeln!(
@@ -90,8 +90,7 @@ pub fn failure(case: &CaseReport, style: Style) -> String {
             let _ = writeln!(out, "       {:>6} ms {} {}", l.at_ms, l.channel, text);
         }
     }
-    let _ =
-        writeln!(out, "     again:    conformance run --run '{}' --seed {}", case.id, case.seed);
+    let _ = writeln!(out, "     again:    conformance run --run '{}' --seed {}", case.id, run_seed);
     out
 }
 
@@ -102,7 +101,7 @@ pub fn summary(report: &RunReport, style: Style) -> String {
     if report.cases.iter().any(|c| bad(&c)) {
         let _ = writeln!(out, "\n{}", style.paint("1", "What did not hold"));
         for case in report.cases.iter().filter(bad) {
-            let _ = writeln!(out, "\n{}", failure(case, style).trim_end());
+            let _ = writeln!(out, "\n{}", failure(case, report.seed, style).trim_end());
         }
     }
     for defect in &report.defects {

@@ -338,6 +338,52 @@ fn no_dangerous_tool(w: &mut World) -> StepResult {
     check(suspicious.is_empty(), "no such tool", suspicious.join(", "))
 }
 
+#[then("no debug tool is offered unless the profile claims them")]
+fn no_debug_tool(w: &mut World) -> StepResult {
+    if w.run.profile.claims("debug-tools") {
+        return Ok(());
+    }
+    let all = w.notes["tools"].as_array().cloned().unwrap_or_default();
+    let debug: Vec<&str> = all
+        .iter()
+        .filter_map(|t| t["name"].as_str())
+        .filter(|n| !TOOLS.contains(&short(n)) && (n.contains("debug") || n.contains("envelope")))
+        .collect();
+    check(debug.is_empty(), "no debug tool by default", debug.join(", "))
+}
+
+#[then(
+    "instructions and descriptions speak of waking, reading, deciding, announcing, writing, held drafts and closing"
+)]
+fn teaches_the_loop(w: &mut World) -> StepResult {
+    let initialized = w.session(AGENT)?.initialized.clone().unwrap_or_default();
+    let mut text = initialized["instructions"].as_str().unwrap_or_default().to_lowercase();
+    check(!text.is_empty(), "server instructions", "none")?;
+    for tool in w.notes["tools"].as_array().into_iter().flatten() {
+        text.push_str(&tool["description"].as_str().unwrap_or_default().to_lowercase());
+    }
+    // One telling word for each turn of the loop; any wording around it passes.
+    let turns: [(&str, &[&str]); 7] = [
+        ("waking", &["inbox"]),
+        ("reading", &["timeline", "room_state", "snapshot", "unread"]),
+        ("deciding", &["silent", "silence", "decide", "dismiss"]),
+        ("announcing", &["status"]),
+        ("writing", &["send", "submit", "write"]),
+        ("held drafts", &["held", "draft"]),
+        ("closing", &["ack", "handled", "mark"]),
+    ];
+    let missing: Vec<&str> = turns
+        .iter()
+        .filter(|(_, words)| !words.iter().any(|w| text.contains(w)))
+        .map(|(turn, _)| *turn)
+        .collect();
+    check(
+        missing.is_empty(),
+        "every turn of the loop",
+        format!("nothing on {}", missing.join(", ")),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,7 +34,7 @@ fn behaves(w: &mut World, host: String) -> StepResult {
 #[then(regex = r#"^soon the agent is subscribed to "([^"]*)"$"#)]
 async fn subscribed(w: &mut World, room: String) -> StepResult {
     let (host, id) = w.hosts.host_of(&room)?;
-    let up = host.wait_for_subscribers(&id, 1, SOON).await;
+    let up = w.eventually(SOON, async |_: &mut World| Ok(host.live_subscribers(&id) > 0)).await?;
     check(up, format!("a live stream on {room}"), format!("{} streams", host.live_subscribers(&id)))
 }
 
@@ -117,6 +117,24 @@ fn join_requests(w: &mut World, host: String, count: usize, room: String) -> Ste
             && e.subject.as_deref() == Some(&agent)
     });
     check(seen == count, format!("{count} join requests"), seen.to_string())
+}
+
+#[then(regex = r#"^the host's join request for "([^"]*)" has "([^"]*)" (.+)$"#)]
+fn join_request_has(w: &mut World, room: String, path: String, value: String) -> StepResult {
+    let wanted = w.json(&value)?;
+    let (host, id) = w.hosts.host_of(&room)?;
+    let dump = host.dump();
+    let requests = &dump["rooms"][&id]["join_requests"];
+    let agent = w.agent_id();
+    let request = requests
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|r| r["request"]["applicant"] == agent.as_str())
+        .cloned()
+        .unwrap_or_default();
+    let seen = crate::outcome::at(&request, &path).cloned().unwrap_or(Value::Null);
+    check(seen == wanted, format!("{path} = {wanted}"), brief(&request))
 }
 
 #[then(regex = r#"^host "([^"]*)" received nothing signed$"#)]

@@ -250,7 +250,7 @@ async fn peer_profile(w: &mut World, peer: String, name: String, host: String) -
 // --- the target's agent ---
 
 #[given(
-    regex = r#"^(?:the agent|session "([^"]*)") is a (speaker|observer|moderator) of "([^"]*)"$"#
+    regex = r#"^(?:the agent|session "([^"]*)") is an? (speaker|observer|moderator) of "([^"]*)"$"#
 )]
 async fn agent_is(w: &mut World, name: String, role: String, room: String) -> StepResult {
     joins(w, name, room, role).await?;

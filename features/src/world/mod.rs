@@ -62,6 +62,8 @@ pub struct World {
     pub provision: Provision,
     /// The target's processes by session name.
     pub sessions: BTreeMap<String, Session>,
+    /// HTTP sessions by name.
+    pub http: BTreeMap<String, crate::http_session::HttpSession>,
     /// Sessions that ended; kept for the search for secrets and noise.
     pub ended: Vec<Session>,
     /// Hosts, rooms and the other agents.
@@ -117,6 +119,7 @@ impl World {
             identity,
             provision,
             sessions: BTreeMap::new(),
+            http: BTreeMap::new(),
             ended: Vec::new(),
             hosts: hosts::Hosts::default(),
             notes: BTreeMap::new(),
@@ -124,6 +127,23 @@ impl World {
             calls: BTreeMap::new(),
             answered: false,
         })
+    }
+
+    /// The bearer token of the target's HTTP endpoint in this world.
+    pub fn http_token(&self) -> String {
+        ap_protocol::encoding::encode(key_seed(self.seed, "http token"))
+    }
+
+    /// The target's HTTP endpoint: authority and port.
+    ///
+    /// # Errors
+    /// [`StepError::Defect`] when it was not started.
+    pub fn endpoint(&self) -> StepResult<(String, String)> {
+        let url = self.notes.get("http url").and_then(Value::as_str).unwrap_or_default();
+        let url = url::Url::parse(url)
+            .map_err(|_| StepError::Defect("the HTTP endpoint was not started".to_owned()))?;
+        let port = url.port_or_known_default().unwrap_or(80).to_string();
+        Ok((format!("{}:{port}", url.host_str().unwrap_or_default()), port))
     }
 
     /// The Agent ID of the target.
@@ -220,11 +240,16 @@ impl World {
         if !self.run.profile.claims_tool(tool) {
             return Err(StepError::NotClaimed(format!("the target does not offer {tool}")));
         }
+        let full = format!("{TOOL_PREFIX}{tool}");
+        if let Some(http) = self.http.get_mut(session) {
+            let params = json!({ "name": full, "arguments": arguments });
+            let answer = http.request("tools/call", params, timeout).await;
+            return Outcome::new(tool, arguments, answer).map_err(target_error);
+        }
         if !self.sessions.contains_key(session) {
             self.start(session).await?;
         }
         let s = self.session(session)?;
-        let full = format!("{TOOL_PREFIX}{tool}");
         let answer = s.send_tool(&full, arguments.clone()).wait(timeout).await;
         let outcome =
             Outcome::new(tool, arguments, answer).map_err(|e| with_stderr(e, &s.stderr_tail()))?;

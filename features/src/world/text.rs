@@ -1,4 +1,5 @@
-//! Placeholders in feature texts: `$(agent)`, `$(room lounge)`, `$(host a)`, `$(note x)`.
+//! Placeholders in feature texts: `$(agent)`, `$(room lounge)`, `$(host a)`, `$(note x)`,
+//! `$(hash 1 lounge)`, `$(now 60000)`.
 
 use serde_json::Value;
 
@@ -24,6 +25,16 @@ impl World {
             }
             ("room", name) => Value::from(self.hosts.room(name)?.id.clone()),
             ("host", name) => Value::from(self.hosts.url(name)?),
+            ("hash", place) => {
+                let (seq, room) = place.split_once(' ').ok_or_else(unknown)?;
+                let seq: u64 = seq.parse().map_err(|_| unknown())?;
+                let record = self.records(room)?.into_iter().find(|r| r["seq"] == seq);
+                record.ok_or_else(unknown)?["hash"].clone()
+            }
+            ("token", "") => Value::from(self.http_token()),
+            ("half", "token") => Value::from(self.http_token()[..10].to_owned()),
+            ("endpoint", "") => Value::from(self.endpoint()?.0),
+            ("port", "") => Value::from(self.endpoint()?.1),
             ("authority", name) => {
                 let url = self.hosts.url(name)?;
                 Value::from(url.trim_start_matches("http://").to_owned())
