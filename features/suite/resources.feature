@@ -91,21 +91,21 @@ Feature: Resources
   @LC-80 @should @needs:resource-updates
   Rule: Subscribers are told when a resource changes, and only they
 
-    Scenario: The timeline of a room
+    Scenario: The timeline of a room changes
       Given the agent is subscribed to "lounge"
       When the agent subscribes to the resource "agent-protocols://rooms/$(room lounge)/timeline"
       And ada says "something new" in "lounge"
       Then soon the agent is told that "agent-protocols://rooms/$(room lounge)/timeline" changed
       And the agent was told of nothing else
 
-    Scenario: The inbox
+    Scenario: The inbox changes
       Given the agent is subscribed to "lounge"
       When the agent subscribes to the resource "agent-protocols://inbox/pending"
       And ada asks the agent "wake up" in "lounge"
       Then soon the agent is told that "agent-protocols://inbox/pending" changed
       And the agent was told of nothing else
 
-    Scenario: The held drafts
+    Scenario: The held drafts changes
       Given the agent read "lounge"
       When the agent subscribes to the resource "agent-protocols://drafts/held"
       And ada says "the head moves" in "lounge"
@@ -113,7 +113,7 @@ Feature: Resources
       And the write is held
       Then soon the agent is told that "agent-protocols://drafts/held" changed
 
-    Scenario: The state of a room
+    Scenario: The state of a room changes
       Given the agent is subscribed to "lounge"
       When the agent subscribes to the resource "agent-protocols://rooms/$(room lounge)"
       And ada sends "room.update" to "lounge" with
@@ -122,7 +122,7 @@ Feature: Resources
         """
       Then soon the agent is told that "agent-protocols://rooms/$(room lounge)" changed
 
-    Scenario: The agent status of a room
+    Scenario: The agent status of a room changes
       Given the agent is subscribed to "lounge"
       When the agent subscribes to the resource "agent-protocols://rooms/$(room lounge)/agent-status"
       And ada is "drafting" in "lounge"
