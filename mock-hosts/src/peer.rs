@@ -115,6 +115,8 @@ impl Peer {
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(Duration::from_secs(20))
+            // A kept connection to a host that was killed would fail for the wrong reason.
+            .pool_max_idle_per_host(0)
             .no_proxy()
             .build()
             .expect("static client settings are valid");
@@ -351,6 +353,24 @@ impl Peer {
     ) -> Result<Value, PeerError> {
         let payload = json!({ "role": role, "request_id": request_id });
         self.send(host, room_id, "room.join", payload, &[]).await
+    }
+
+    /// As [`Peer::join_with`], anchored to the advertised head even where the resource is not
+    /// readable any more: the base is the room's first record as `host` advertised it before.
+    ///
+    /// # Errors
+    /// [`PeerError`].
+    pub async fn join_with_base(
+        &self,
+        host: &crate::Host,
+        room_id: &str,
+        role: &str,
+        request_id: &str,
+    ) -> Result<Value, PeerError> {
+        let state = host.state(room_id).ok_or_else(|| PeerError::Event("no room".to_owned()))?;
+        let payload = json!({ "role": role, "request_id": request_id });
+        let envelope = self.sign(Some(room_id), Some(&state.tip), "room.join", payload, &[])?;
+        self.post(host, &envelope).await
     }
 
     /// Leaves.

@@ -147,9 +147,10 @@ impl Room {
             }
             Err(_) => {
                 let hash = |v: &Value| v.as_str().and_then(|t| Hash::parse(t).ok());
-                let (Some(own), Some(event_id), Some(seq)) =
-                    (hash(&value["hash"]), hash(&value["envelope"]["hash"]), value["seq"].as_u64())
-                else {
+                // As when it was appended: an envelope without a usable hash goes by its event's.
+                let event_id = hash(&value["envelope"]["hash"])
+                    .unwrap_or_else(|| Hash::of_value(&value["envelope"]["event"]));
+                let (Some(own), Some(seq)) = (hash(&value["hash"]), value["seq"].as_u64()) else {
                     tracing::error!(room = %self.id, "a stored record is damaged and was left out");
                     return;
                 };

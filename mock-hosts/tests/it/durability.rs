@@ -1,0 +1,120 @@
+//! `--data`: everything is there after kill -9, and no nonce is accepted twice.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use mock_hosts::{Clock, HostConfig, Lab, LabConfig, Peer};
+use serde_json::{Value, json};
+
+use crate::support::{refused, verify};
+
+struct Program {
+    child: Child,
+    started: Value,
+}
+
+impl Program {
+    fn start(directory: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_mock-hosts"))
+            .args(["--json", "--no-demo", "--data"])
+            .arg(directory)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let started = ap_protocol::json::parse(line.as_bytes()).unwrap();
+        Program { child, started }
+    }
+
+    fn url(&self, kind: &str) -> String {
+        self.started[kind][0]["url"].as_str().unwrap().to_owned()
+    }
+
+    /// SIGKILL: nothing gets a chance to be saved.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn kill_nine_loses_nothing_that_was_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ann, bob) = (Peer::named("ann", Clock::default()), Peer::named("bob", Clock::default()));
+    let program = Program::start(directory.path());
+    let (adp, app) = (program.url("adp"), program.url("app"));
+    let room = ann.create_room(&adp, json!({ "visibility": "restricted" })).await.unwrap();
+    let filed = bob.request_join(&adp, &room, json!({ "role": "speaker" })).await.unwrap();
+    ann.review(&adp, &room, &filed["request"], Some("speaker")).await.unwrap();
+    let (head, _) = ann.tips(&adp, &room).await.unwrap();
+    let payload = json!({ "content_type": "text/plain", "content": "kept" });
+    let said = ann.sign(Some(&room), Some(&head), "message.create", payload, &[]).unwrap();
+    ann.post(&adp, &said).await.unwrap();
+    let profile = ann.update_profile(&app, json!({ "name": "Ann" })).await.unwrap();
+    let before = ann.get(&adp, &format!("/v1/rooms/{room}/events")).await.unwrap();
+    program.kill();
+
+    let program = Program::start(directory.path());
+    assert_eq!(program.url("adp"), adp, "at its old address");
+    let after = ann.get(&adp, &format!("/v1/rooms/{room}/events")).await.unwrap();
+    assert_eq!(after, before);
+    verify(&room, after["result"].as_array().unwrap()).unwrap();
+    refused(ann.post(&adp, &said).await, "nonce_not_greater");
+    assert_eq!(ann.get(&app, &format!("/v1/profiles/{}", ann.id())).await.unwrap(), profile);
+    let id = filed["request"]["id"].as_str().unwrap();
+    let path = format!("/v1/rooms/{room}/join-requests/{id}");
+    assert_eq!(bob.get(&adp, &path).await.unwrap()["status"], "approved");
+    bob.join_with(&adp, &room, "speaker", id).await.unwrap();
+    let second = ann.create_room(&adp, json!({})).await.unwrap();
+    assert_ne!(second, room, "ids are not used twice");
+    program.kill();
+}
+
+#[tokio::test]
+async fn records_no_rule_allowed_come_back_as_they_were() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = || HostConfig { data: Some(directory.path().to_owned()), ..HostConfig::default() };
+    let lab = Lab::start(LabConfig::default()).await.unwrap();
+    let host = lab.host("a", config()).await.unwrap();
+    let (ann, eve) = (Peer::named("ann", lab.clock()), Peer::named("eve", lab.clock()));
+    let room = ann.create_room(&host, json!({})).await.unwrap();
+    let (_, tip) = ann.tips(&host, &room).await.unwrap();
+    let ban = json!({ "member": ann.id(), "ban": true });
+    let stranger = eve.sign(Some(&room), Some(&tip), "room.member.remove", ban, &[]).unwrap();
+    host.append_unchecked(&room, &stranger).unwrap();
+    host.append_unchecked(&room, &json!({ "hash": "x", "event": {}, "signature": 1 })).unwrap();
+    let before = host.records(&room);
+    drop(host);
+    lab.stop().await;
+    let lab = Lab::start(LabConfig::default()).await.unwrap();
+    let host = lab.host("a", config()).await.unwrap();
+    assert_eq!(host.records(&room), before);
+    ann.say(&host, &room, "still a member").await.unwrap();
+}
+
+#[test]
+fn the_program_explains_itself_and_refuses_nonsense() {
+    let run =
+        |args: &[&str]| Command::new(env!("CARGO_BIN_EXE_mock-hosts")).args(args).output().unwrap();
+    let help = run(&["--help"]);
+    let text = String::from_utf8(help.stdout).unwrap();
+    for word in ["--persona", "--plan", "--data", "lose_response", "/monitor", "Exit codes"] {
+        assert!(text.contains(word), "{word}");
+    }
+    let list = String::from_utf8(run(&["--personas"]).stdout).unwrap();
+    assert_eq!(list.lines().count(), 9);
+    let bad = run(&["--persona", "saint"]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(String::from_utf8(bad.stderr).unwrap().contains("--personas lists them"));
+    assert_eq!(run(&["--plan", "/nonexistent.toml"]).status.code(), Some(2));
+}
