@@ -3,6 +3,7 @@
 
 mod app;
 mod basics;
+mod browser;
 mod codes;
 mod control;
 mod durability;
@@ -11,6 +12,7 @@ mod grp_vectors;
 mod joining;
 mod life;
 mod lists;
+mod openapi;
 mod personas;
 mod stream_faults;
 mod streams;
