@@ -1,5 +1,7 @@
 //! The hosts at the wire: every rule and every fault, each with its positive and its refused
 //! case. The SSE client is `reqwest-eventsource`, not ours.
+// In a test an unwrap is an assertion, in helpers too.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod app;
 mod basics;
