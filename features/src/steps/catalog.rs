@@ -11,9 +11,9 @@ use crate::world::{AGENT, World, target_error};
 
 /// One tool of the seed's tables: name, members (`!` required, types after a colon),
 /// hints as the table states them (read-only, idempotent, open world).
-struct Row {
-    tool: &'static str,
-    members: &'static [(&'static str, &'static str)],
+pub(super) struct Row {
+    pub tool: &'static str,
+    pub members: &'static [(&'static str, &'static str)],
     read_only: bool,
     idempotent: Option<bool>,
     open_world: Option<bool>,
@@ -33,7 +33,7 @@ const YES: Option<bool> = Some(true);
 
 /// The tables of section 4.3. `host` beside `room_id` is a rule of its own.
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+pub(super) const TABLE: &[Row] = &[
     row("identity_current", &[], true, None, None),
     row("hosts_list", &[], true, None, None),
     row("rooms_search", &[("host", "!string"), ("status", "string"), ("tag", "string"), ("keyword", "string"), ("creator", "string"), ("starts_after", "number"), ("ends_before", "number"), ("language", "string"), ("limit", "number"), ("cursor", "string")], true, None, YES),
@@ -65,7 +65,7 @@ const TABLE: &[Row] = &[
 
 /// Closed lists of values that the tables spell out.
 #[rustfmt::skip]
-const ENUMS: &[(&str, &str, &[&str])] = &[
+pub(super) const ENUMS: &[(&str, &str, &[&str])] = &[
     ("rooms_list", "membership", &["member", "creator", "moderator", "pending", "all"]),
     ("room_members_list", "status", &["active", "left", "removed", "banned", "all"]),
     ("room_members_list", "role", &["moderator", "speaker", "observer"]),

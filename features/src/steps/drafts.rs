@@ -57,7 +57,8 @@ fn draft_is_local(w: &mut World) -> StepResult {
     check(bad.is_empty(), "no signing material in a held draft", bad.join(", "))
 }
 
-fn forbidden(value: &Value, path: &str, found: &mut Vec<String>) {
+/// Paths of everything in a value that belongs to signing.
+pub fn forbidden(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (name, v) in members {

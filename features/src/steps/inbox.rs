@@ -109,13 +109,17 @@ fn item_is_record(w: &mut World, text: String, room: String) -> StepResult {
     )
 }
 
-fn noted(w: &World) -> StepResult<Value> {
+/// The item that an earlier step found.
+pub fn noted(w: &World) -> StepResult<Value> {
     w.notes
         .get("item")
         .cloned()
         .ok_or_else(|| StepError::Defect("no inbox item was found yet".to_owned()))
 }
 
+#[given(
+    regex = r#"^(?:the agent|session "([^"]*)") acknowledges the item as (handled|dismissed)$"#
+)]
 #[when(regex = r#"^(?:the agent|session "([^"]*)") acknowledges the item as (handled|dismissed)$"#)]
 async fn acks(w: &mut World, name: String, action: String) -> StepResult {
     let id = noted(w)?["id"].clone();

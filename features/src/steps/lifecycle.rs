@@ -117,6 +117,15 @@ async fn restarts(w: &mut World) -> StepResult {
     stop(w, AGENT).await
 }
 
+/// Stops and starts the first session, so that it reads its provisioning again.
+///
+/// # Errors
+/// As [`World::start`].
+pub async fn restart(w: &mut World) -> StepResult {
+    stop(w, AGENT).await?;
+    w.start(AGENT).await
+}
+
 #[when("the connector is killed")]
 async fn killed(w: &mut World) -> StepResult {
     if let Some(session) = w.sessions.remove(AGENT) {

@@ -159,6 +159,7 @@ async fn peer_leaves(w: &mut World, peer: String, room: String) -> StepResult {
     w.peer_sends(&peer, &room, "room.leave", json!({}), &[]).await.map(|_| ())
 }
 
+#[given(regex = r#"^(\w+) (removes|bans) (the agent|\w+) (?:in|from) "([^"]*)"$"#)]
 #[when(regex = r#"^(\w+) (removes|bans) (the agent|\w+) (?:in|from) "([^"]*)"$"#)]
 async fn peer_removes(
     w: &mut World,
@@ -172,6 +173,9 @@ async fn peer_removes(
     w.peer_sends(&peer, &room, "room.member.remove", payload, &[]).await.map(|_| ())
 }
 
+#[given(
+    regex = r#"^(\w+) makes (the agent|\w+) (?:an? )?(moderator|speaker|observer) in "([^"]*)"$"#
+)]
 #[when(
     regex = r#"^(\w+) makes (the agent|\w+) (?:an? )?(moderator|speaker|observer) in "([^"]*)"$"#
 )]
@@ -191,6 +195,7 @@ fn who(w: &World, name: &str) -> String {
     if name == "the agent" { w.agent_id() } else { w.key(name).agent_id().to_string() }
 }
 
+#[given(regex = r#"^(\w+) (approves|rejects) the agent's request for "([^"]*)"(?: as (\w+))?$"#)]
 #[when(regex = r#"^(\w+) (approves|rejects) the agent's request for "([^"]*)"(?: as (\w+))?$"#)]
 async fn peer_reviews(
     w: &mut World,
@@ -258,6 +263,7 @@ async fn agent_is(w: &mut World, name: String, role: String, room: String) -> St
     check(body["status"] == "joined", "status joined", brief(&body))
 }
 
+#[given(regex = r#"^(?:the agent|session "([^"]*)") joins "([^"]*)" as (\w+)$"#)]
 #[when(regex = r#"^(?:the agent|session "([^"]*)") joins "([^"]*)" as (\w+)$"#)]
 async fn joins(w: &mut World, name: String, room: String, role: String) -> StepResult {
     let (host, id) = w.hosts.host_of(&room)?;

@@ -72,6 +72,8 @@ pub struct World {
     pub notes: BTreeMap<String, Value>,
     /// Outcome of the latest tool call.
     pub last: Option<Outcome>,
+    /// Every outcome so far, oldest first.
+    pub history: Vec<Outcome>,
     /// Calls that were sent and not awaited yet.
     pub calls: BTreeMap<String, (String, Value, crate::mcp::Call)>,
     /// Whether the target ever answered.
@@ -124,6 +126,7 @@ impl World {
             hosts: hosts::Hosts::default(),
             notes: BTreeMap::new(),
             last: None,
+            history: Vec::new(),
             calls: BTreeMap::new(),
             answered: false,
         })
@@ -254,6 +257,7 @@ impl World {
         let outcome =
             Outcome::new(tool, arguments, answer).map_err(|e| with_stderr(e, &s.stderr_tail()))?;
         self.answered = true;
+        self.history.push(outcome.clone());
         Ok(outcome)
     }
 
