@@ -83,9 +83,15 @@ enum Command {
         /// Write the ledger with scenario lists as the tags have them.
         #[arg(long, value_name = "FILE")]
         write: Option<PathBuf>,
-        /// Print obligations that nothing judges.
+        /// Print obligations that nothing judges, and MUST scenarios never seen to fail.
         #[arg(long)]
         open: bool,
+        /// With --write: a break made by hand, noticed by what failed in --report.
+        #[arg(long, value_name = "TEXT", requires = "report")]
+        change: Option<String>,
+        /// JSON report of the run against the broken connector.
+        #[arg(long, value_name = "FILE", requires = "change")]
+        report: Option<PathBuf>,
     },
 }
 
@@ -222,7 +228,9 @@ pub fn main() -> ExitCode {
             Command::Vectors { check, prefix, details, json } => {
                 vectors(&check, &prefix, details, json)
             }
-            Command::Ledger { write, open } => ledger(write.as_deref(), open),
+            Command::Ledger { write, open, change, report } => {
+                ledger(write.as_deref(), open, change.as_deref().zip(report.as_deref()))
+            }
         }
     });
     // Host tasks of a cancelled scenario may still hold sockets: do not wait for them.
@@ -489,10 +497,26 @@ fn vectors(command: &str, prefix: &str, details: bool, as_json: bool) -> Result<
     })
 }
 
-fn ledger(write: Option<&Path>, open: bool) -> Result<Exit, Stop> {
-    let ledger = Ledger::embedded().map_err(defect)?;
+fn ledger(write: Option<&Path>, open: bool, broken: Option<(&str, &Path)>) -> Result<Exit, Stop> {
+    let mut ledger = Ledger::embedded().map_err(defect)?;
     let cases = suite::load(None).map_err(defect)?;
     if let Some(path) = write {
+        // Notes of earlier breaks may be newer in the file than in this binary.
+        if let Ok(text) = std::fs::read_to_string(path) {
+            ledger = Ledger::parse(&text).map_err(usage)?;
+        }
+        if let Some((change, report)) = broken {
+            let text =
+                std::fs::read(report).map_err(|e| usage(format!("{}: {e}", report.display())))?;
+            let report: RunReport = serde_json::from_slice(&text).map_err(usage)?;
+            let failed = report
+                .cases
+                .iter()
+                .filter(|c| c.status == crate::verdict::Status::Failed)
+                .map(|c| c.id.clone())
+                .collect();
+            ledger.note_break(change, &failed, &cases);
+        }
         std::fs::write(path, ledger.synced(&cases))
             .map_err(|e| usage(format!("{}: {e}", path.display())))?;
         return Ok(Exit::Conformant);
@@ -507,6 +531,11 @@ fn ledger(write: Option<&Path>, open: bool) -> Result<Exit, Stop> {
             (n, _) => format!("{n} scenarios"),
         };
         println!("{:<28} {:<10} {note}", r.id, r.level);
+    }
+    if open {
+        for id in ledger.never_failed(&cases) {
+            println!("never seen to fail: {id}");
+        }
     }
     let drift = ledger.drift(&cases);
     for d in &drift {

@@ -27,6 +27,20 @@ pub struct Requirement {
     /// Why nothing judges it (yet).
     #[serde(default)]
     pub excluded: Option<String>,
+    /// Breaks made by hand in the reference connector, and the scenarios seen to fail with
+    /// each: what shows that they can.
+    #[serde(default)]
+    pub broken_by: Vec<Break>,
+}
+
+/// A break made by hand, and what noticed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Break {
+    /// What was changed.
+    pub change: String,
+    /// Scenarios of this requirement that failed.
+    pub failed: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,6 +73,9 @@ pub enum Drift {
     /// The ledger names a scenario that does not exist, or that does not carry the tag.
     #[error("{0} names {1}, which is no scenario tagged with it")]
     UnknownScenario(String, String),
+    /// A note about a scenario that is none of the requirement's.
+    #[error("{0} has a break that {1} noticed, which is no scenario tagged with it")]
+    UnknownBreak(String, String),
     /// A tagged scenario that the ledger does not name.
     #[error("{0} does not name {1}, which is tagged with it")]
     MissingScenario(String, String),
@@ -124,6 +141,11 @@ impl Ledger {
                     found.push(Drift::UnknownScenario(id.clone(), named.clone()));
                 }
             }
+            for noticed in r.broken_by.iter().flat_map(|b| &b.failed) {
+                if !actual.contains(noticed.as_str()) {
+                    found.push(Drift::UnknownBreak(id.clone(), noticed.clone()));
+                }
+            }
             if r.excluded.is_none() {
                 for case in actual {
                     if !r.scenarios.iter().any(|n| n == case) {
@@ -133,6 +155,35 @@ impl Ledger {
             }
         }
         found
+    }
+
+    /// Scenarios of level must that no break was seen to fail.
+    pub fn never_failed<'a>(&self, cases: &'a [Case]) -> Vec<&'a str> {
+        let noticed: BTreeSet<&str> = self
+            .iter()
+            .flat_map(|r| &r.broken_by)
+            .flat_map(|b| b.failed.iter().map(String::as_str))
+            .collect();
+        cases
+            .iter()
+            .filter(|c| c.level == crate::suite::Level::Must && !noticed.contains(c.id.as_str()))
+            .map(|c| c.id.as_str())
+            .collect()
+    }
+
+    /// Notes that `change` made the scenarios `failed` fail.
+    pub fn note_break(&mut self, change: &str, failed: &BTreeSet<String>, cases: &[Case]) {
+        for r in self.0.values_mut() {
+            r.broken_by.retain(|b| b.change != change);
+            let own: Vec<String> = cases
+                .iter()
+                .filter(|c| c.requirements.contains(&r.id) && failed.contains(&c.id))
+                .map(|c| c.id.clone())
+                .collect();
+            if !own.is_empty() {
+                r.broken_by.push(Break { change: change.to_owned(), failed: own });
+            }
+        }
     }
 
     /// The ledger with its scenario lists as the tags have them: what
@@ -157,7 +208,21 @@ impl Ledger {
                 out.push_str(&format!("excluded = {}\n", quote(reason)));
             } else {
                 out.push_str("scenarios = [\n");
-                for id in judged {
+                for id in &judged {
+                    out.push_str(&format!("    {},\n", quote(id)));
+                }
+                out.push_str("]\n");
+            }
+            for b in &r.broken_by {
+                // A scenario that is gone takes its note along.
+                let failed: Vec<&String> =
+                    b.failed.iter().filter(|id| judged.contains(id.as_str())).collect();
+                if failed.is_empty() {
+                    continue;
+                }
+                out.push_str("[[requirement.broken_by]]\n");
+                out.push_str(&format!("change = {}\nfailed = [\n", quote(&b.change)));
+                for id in failed {
                     out.push_str(&format!("    {},\n", quote(id)));
                 }
                 out.push_str("]\n");
@@ -170,7 +235,8 @@ impl Ledger {
 const HEADER: &str = "\
 # The requirement ledger: one entry for each obligation of the seeds. `scenarios` is kept in
 # step with the tags by `conformance ledger --write FILE`; `excluded` says why nothing judges
-# an obligation. A unit test fails when this file and the suite disagree.
+# an obligation; `broken_by` names breaks made by hand and the scenarios seen to fail with them
+# (`conformance ledger --write FILE --change TEXT --report REPORT`). A unit test fails when this file and the suite disagree.
 ";
 
 #[cfg(test)]
@@ -206,6 +272,23 @@ mod tests {
             ledger.drift(&cases),
             [Drift::UnknownTag { case: "f/a".into(), tag: "LC-999".into() }]
         );
+    }
+
+    #[test]
+    fn a_break_is_noted_kept_and_replaced() {
+        let text = "Feature: F\n  @LC-35 @must\n  Scenario: A\n    Given x\n  @LC-35 @must\n  \
+            Scenario: B\n    Given x\n";
+        let cases = parse("f.feature", text).expect("parses");
+        let mut ledger = Ledger::parse(LEDGER).expect("parses");
+        assert_eq!(ledger.never_failed(&cases), ["f/a", "f/b"]);
+        let failed = |id: &str| BTreeSet::from([id.to_owned()]);
+        ledger.note_break("old", &failed("f/a"), &cases);
+        ledger.note_break("old", &failed("f/b"), &cases);
+        let again = Ledger::parse(&ledger.synced(&cases)).expect("parses");
+        assert!(again.drift(&cases).is_empty());
+        assert_eq!(again.never_failed(&cases), ["f/a"]);
+        let one = Break { change: "old".to_owned(), failed: vec!["f/b".to_owned()] };
+        assert_eq!(again.get("LC-35").expect("there").broken_by, [one]);
     }
 
     #[test]
