@@ -3,6 +3,8 @@
 //! Two documents lead to the same [`Settings`]: the provisioning JSON of the conformance
 //! contract and the operator's TOML. Both are closed: an unknown member is an error.
 
+pub mod operator;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -42,14 +44,24 @@ pub enum ConfigError {
     /// The identity cannot be used.
     #[error("identity: {0}")]
     Identity(String),
-    /// The key store gives no key.
-    #[error(transparent)]
-    Key(crate::keystore::KeyStoreError),
     /// The HTTP listener is not on loopback.
     #[error(
         "http.listen {0}: only 127.0.0.1 and ::1 are allowed; use an SSH tunnel for remote clients"
     )]
     NotLoopback(String),
+}
+
+impl ConfigError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ConfigError::Read { .. } => "config_unreadable",
+            ConfigError::Document(_) => "config_invalid",
+            ConfigError::Origin { .. } => "config_origin_refused",
+            ConfigError::Identity(_) => "config_identity_refused",
+            ConfigError::NotLoopback(_) => "http_not_loopback",
+        }
+    }
 }
 
 /// A service the operator allows signed requests to.
@@ -229,42 +241,14 @@ struct HttpDoc {
     url_file: Option<PathBuf>,
 }
 
-/// The operator's TOML, before the key is unlocked.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OperatorDoc {
-    state_dir: PathBuf,
-    identity: OperatorIdentity,
-    #[serde(default)]
-    hosts: Vec<HostDoc>,
-    #[serde(default)]
-    profile_services: Vec<String>,
-    #[serde(default)]
-    watch: Vec<WatchRule>,
-    #[serde(default)]
-    http: Option<HttpDoc>,
-    #[serde(default)]
-    tuning: Tuning,
-}
-
-/// Where the operator keeps the key: exactly one of `key_file` and `keychain`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OperatorIdentity {
-    /// Whose key it is.
-    pub agent_id: AgentId,
-    /// An encrypted key file.
-    #[serde(default)]
-    pub key_file: Option<PathBuf>,
-    /// The key is in the OS keychain.
-    #[serde(default)]
-    pub keychain: bool,
-    /// Environment variable with the passphrase.
-    #[serde(default)]
-    pub passphrase_env: Option<String>,
-    /// File with the passphrase on its first line.
-    #[serde(default)]
-    pub passphrase_file: Option<PathBuf>,
+impl HttpDoc {
+    /// The same with its paths read from `base`.
+    fn relative_to(mut self, base: &Path) -> Self {
+        for path in [&mut self.token_file, &mut self.url_file].into_iter().flatten() {
+            *path = base.join(&*path);
+        }
+        self
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
@@ -333,7 +317,13 @@ fn http(doc: Option<HttpDoc>) -> Result<Option<HttpSettings>, ConfigError> {
     }
     let token = match (doc.token, doc.token_file) {
         (Some(token), None) => token,
-        (None, Some(path)) => String::from_utf8_lossy(&read(&path)?).trim().to_owned(),
+        (None, Some(path)) => {
+            let file = std::fs::File::open(&path)
+                .map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+            crate::keystore::file::require_private(&path, &file)
+                .map_err(|e| ConfigError::Document(format!("http.token_file: {e}")))?;
+            String::from_utf8_lossy(&read(&path)?).trim().to_owned()
+        }
         _ => {
             return Err(ConfigError::Document(
                 "http: give exactly one of token and token_file".to_owned(),
@@ -374,32 +364,6 @@ impl Settings {
         let (hosts, profile_services) = services(doc.hosts, doc.profile_services)?;
         Ok(Settings {
             state_dir: doc.state_dir,
-            key,
-            hosts,
-            profile_services,
-            watch: doc.watch,
-            http: http(doc.http)?,
-            tuning: doc.tuning,
-        })
-    }
-
-    /// Reads the operator's TOML; `unlock` turns the identity section into a key.
-    ///
-    /// # Errors
-    /// [`ConfigError`] that names the member.
-    pub fn from_operator(
-        path: &Path,
-        unlock: impl FnOnce(&OperatorIdentity, &Path) -> Result<SecretKey, ConfigError>,
-    ) -> Result<Self, ConfigError> {
-        let text = String::from_utf8(read(path)?)
-            .map_err(|_| ConfigError::Document("the configuration is not UTF-8".to_owned()))?;
-        let doc: OperatorDoc = toml::from_str(&text)
-            .map_err(|e| ConfigError::Document(format!("configuration: {e}")))?;
-        let base = path.parent().unwrap_or(Path::new(".")).to_owned();
-        let key = unlock(&doc.identity, &base)?;
-        let (hosts, profile_services) = services(doc.hosts, doc.profile_services)?;
-        Ok(Settings {
-            state_dir: base.join(doc.state_dir),
             key,
             hosts,
             profile_services,

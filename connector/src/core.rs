@@ -66,6 +66,8 @@ pub struct Core {
     join_polls: Mutex<HashMap<i64, u64>>,
     /// When rooms begin and end.
     pub lifecycles: crate::lifecycle::Lifecycles,
+    /// What this process has read since it started.
+    pub freshness: crate::freshness::Freshness,
 }
 
 /// Holds both the in-process and the cross-process right to write to one host.
@@ -104,6 +106,7 @@ impl Core {
             host_locks: Mutex::default(),
             join_polls: Mutex::default(),
             lifecycles: crate::lifecycle::Lifecycles::default(),
+            freshness: crate::freshness::Freshness::default(),
         }))
     }
 

@@ -28,6 +28,7 @@ impl Core {
     ) -> Result<(RoomRow, Value), ToolError> {
         let _running = self.writes.token();
         let _turn = self.write_turn(host).await?;
+        self.settle_nonces(None).await?;
         let mut envelope = match self.repeatable_creation(host, &payload)? {
             Some(envelope) => {
                 if let Some(row) = self.find_created(host, &envelope).await? {

@@ -41,6 +41,8 @@ pub struct Reply {
     pub max_seen_nonce: Option<String>,
     /// `Retry-After` in ms, if sent in seconds.
     pub retry_after_ms: Option<u64>,
+    /// `Date`, if sent: the host's clock, for the operator to compare.
+    pub date: Option<String>,
 }
 
 /// One request.
@@ -218,6 +220,7 @@ impl Http {
         let retry_after_ms = header(RETRY_AFTER.as_str())
             .and_then(|s| s.trim().parse::<u64>().ok())
             .map(|s| s.saturating_mul(1000));
+        let date = header(reqwest::header::DATE.as_str());
         let bytes = read_capped(to, response, self.tuning.max_response_bytes).await?;
         let body = if bytes.iter().all(u8::is_ascii_whitespace) {
             Value::Null
@@ -236,7 +239,7 @@ impl Http {
                 }
             }
         };
-        Ok(Reply { status, body, max_seen_nonce, retry_after_ms })
+        Ok(Reply { status, body, max_seen_nonce, retry_after_ms, date })
     }
 
     /// Sends a request; anything but a 2xx answer is an error with the protocol's code.
@@ -274,7 +277,8 @@ impl Http {
         if status != 200 {
             let bytes = read_capped(to, response, 1024 * 1024).await.unwrap_or_default();
             let body = json::parse(&bytes).unwrap_or(Value::Null);
-            let reply = Reply { status, body, max_seen_nonce: None, retry_after_ms: None };
+            let reply =
+                Reply { status, body, max_seen_nonce: None, retry_after_ms: None, date: None };
             return Err(reply.error().unwrap_or_else(|| {
                 ToolError::new("bad_response", "the event stream was not opened")
             }));

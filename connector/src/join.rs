@@ -287,6 +287,7 @@ impl Core {
             )
         })?;
         let _turn = self.write_turn(host).await?;
+        self.settle_nonces(None).await?;
         let now = self.clock.now_ms();
         self.rate.take(&format!("{} {}", row.host, row.room_id), now)?;
         let (mut envelope, mut nonce_retries) = (self.sign_closed_join(row, anchor, &payload)?, 0);

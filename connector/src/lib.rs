@@ -13,12 +13,14 @@
 pub mod args;
 pub mod cli;
 pub mod clock;
+pub mod codes;
 pub mod config;
 pub mod core;
 mod create;
 mod discovery;
 pub mod drafts;
 pub mod error;
+mod freshness;
 pub mod http;
 pub mod inbox;
 pub mod join;

@@ -1,16 +1,11 @@
-//! What only the operator does: settle suspended rooms, look at evidence, check the setup.
+//! What only the operator does: settle suspended rooms, look at evidence.
 //! None of it is reachable from a tool.
-
-use std::sync::Arc;
 
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use crate::clock::Clock;
-use crate::config::Settings;
-use crate::core::Core;
 use crate::error::ToolError;
-use crate::store::RoomRow;
+use crate::store::{RoomRow, Store};
 
 /// How a suspended room goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -23,9 +18,9 @@ pub enum Action {
     Forget,
 }
 
-fn find(core: &Core, host: &str, room_id: &str) -> Result<RoomRow, ToolError> {
+fn find(store: &Store, host: &str, room_id: &str) -> Result<RoomRow, ToolError> {
     let host = host.trim_end_matches('/');
-    core.store
+    store
         .read(|c| RoomRow::find(c, host, room_id))?
         .ok_or_else(|| ToolError::new("room_not_known", "no such room in this state directory"))
 }
@@ -34,9 +29,9 @@ fn find(core: &Core, host: &str, room_id: &str) -> Result<RoomRow, ToolError> {
 ///
 /// # Errors
 /// `room_not_known`, `store_error`.
-pub fn resolve(core: &Core, host: &str, room_id: &str, action: Action) -> Result<(), ToolError> {
-    let row = find(core, host, room_id)?;
-    core.store.write(|tx| {
+pub fn resolve(store: &Store, host: &str, room_id: &str, action: Action) -> Result<(), ToolError> {
+    let row = find(store, host, room_id)?;
+    store.write(|tx| {
         if action == Action::Keep {
             tx.execute("UPDATE rooms SET condition = NULL WHERE id = ?1", [row.id])?;
             return Ok(());
@@ -63,8 +58,8 @@ pub fn resolve(core: &Core, host: &str, room_id: &str, action: Action) -> Result
 ///
 /// # Errors
 /// `store_error`.
-pub fn list_rooms(core: &Core, mut print: impl FnMut(&str)) -> Result<(), ToolError> {
-    for row in core.store.read(RoomRow::all)? {
+pub fn list_rooms(store: &Store, mut print: impl FnMut(&str)) -> Result<(), ToolError> {
+    for row in store.read(RoomRow::all)? {
         let condition =
             row.condition.map_or("ok".to_owned(), |c| format!("{} at seq {:?}", c.code, c.seq));
         let seq = row.tip.map_or(0, |t| t.seq);
@@ -78,13 +73,13 @@ pub fn list_rooms(core: &Core, mut print: impl FnMut(&str)) -> Result<(), ToolEr
 /// # Errors
 /// `room_not_known`, `store_error`.
 pub fn evidence(
-    core: &Core,
+    store: &Store,
     host: &str,
     room_id: &str,
     mut print: impl FnMut(&str),
 ) -> Result<(), ToolError> {
-    let row = find(core, host, room_id)?;
-    let lines: Vec<Value> = core.store.read(|c| {
+    let row = find(store, host, room_id)?;
+    let lines: Vec<Value> = store.read(|c| {
         let mut statement =
             c.prepare("SELECT code, seq, stored, offered, at FROM evidence WHERE room = ?1 ORDER BY id")?;
         let rows = statement
@@ -102,39 +97,4 @@ pub fn evidence(
         print(&line.to_string());
     }
     Ok(())
-}
-
-/// Checks that everything a connector needs is there, and says what is not.
-///
-/// Returns the number of problems.
-///
-/// # Errors
-/// `store_error`.
-pub async fn doctor(settings: Settings, print: impl Fn(&str)) -> Result<u32, ToolError> {
-    let mut problems = 0u32;
-    print(&format!("identity       {}", settings.agent_id()));
-    print(&format!("state_dir      {}", settings.state_dir.display()));
-    let core: Arc<Core> = Core::open(settings, Clock::system())?;
-    print("state database ok");
-    if core.http.hosts().is_empty() {
-        problems += 1;
-        print("hosts          none: add at least one [[hosts]] entry");
-    }
-    core.discover_all().await;
-    for host in core.hosts_view().await? {
-        let name = host["host"].as_str().unwrap_or_default();
-        if host["last_checked_at"].is_null() {
-            problems += 1;
-            print(&format!("host           {name}: no answer to discovery"));
-        } else {
-            print(&format!("host           {name}: {}", host["features"]));
-        }
-    }
-    let suspended = core.store.read(RoomRow::all)?;
-    for row in suspended.iter().filter(|r| r.condition.is_some()) {
-        problems += 1;
-        let code = row.condition.as_ref().map_or("", |c| c.code.as_str());
-        print(&format!("room           {} on {}: {code}", row.room_id, row.host));
-    }
-    Ok(problems)
 }

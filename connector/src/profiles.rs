@@ -127,6 +127,7 @@ impl Core {
     ) -> Result<(Value, Value), ToolError> {
         let _running = self.writes.token();
         let _turn = self.write_turn(service).await?;
+        self.settle_nonces(None).await?;
         let mut retried = false;
         loop {
             let now = self.clock.now_ms();

@@ -7,7 +7,6 @@ use std::time::Duration;
 use rmcp::service::serve_server;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use crate::cli::exit;
 use crate::clock::Clock;
 use crate::config::{HttpSettings, Settings};
 use crate::core::Core;
@@ -22,41 +21,43 @@ const MAX_LINE: usize = 4 * 1024 * 1024;
 /// Pause between looks at room lifecycles (ms).
 const LIFECYCLE_MS: u64 = 1_000;
 
-/// Why the connector does not run: what the operator must fix.
-#[derive(Debug)]
-pub struct ServeError {
-    /// Stable code.
-    pub code: String,
-    /// Exit code, see [`crate::cli::exit`].
-    pub exit: u8,
-    /// What is wrong.
-    pub message: String,
+/// Why the connector cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// No transport.
+    #[error("nothing to serve: --no-stdio needs an http section in the configuration")]
+    Nothing,
+    /// The state directory.
+    #[error("{}", .0.message)]
+    State(#[from] ToolError),
+    /// The loopback endpoint.
+    #[error(transparent)]
+    Http(#[from] HttpServeError),
+    /// No threads.
+    #[error("the runtime does not start: {0}. Free some memory or threads")]
+    Runtime(String),
 }
 
-impl From<ToolError> for ServeError {
-    fn from(e: ToolError) -> Self {
-        ServeError { code: e.code, exit: exit::STATE, message: e.message }
-    }
-}
-
-impl From<HttpServeError> for ServeError {
-    fn from(e: HttpServeError) -> Self {
-        ServeError { code: e.code().to_owned(), exit: exit::ENDPOINT, message: e.to_string() }
+impl ServeError {
+    /// The stable code.
+    pub fn code(&self) -> &str {
+        match self {
+            ServeError::Nothing => "nothing_to_serve",
+            ServeError::State(e) => &e.code,
+            ServeError::Http(e) => e.code(),
+            ServeError::Runtime(_) => "runtime_failed",
+        }
     }
 }
 
 /// Serves until stdin ends (or, without stdio, until a signal comes).
 ///
 /// # Errors
-/// [`ServeError`].
+/// What the operator must fix before the connector can run.
 pub async fn serve(settings: Settings, stdio: bool) -> Result<(), ServeError> {
     let http = settings.http.clone();
     if !stdio && http.is_none() {
-        return Err(ServeError {
-            code: "bad_configuration".to_owned(),
-            exit: exit::USAGE,
-            message: "nothing to serve: --no-stdio needs an http section".to_owned(),
-        });
+        return Err(ServeError::Nothing);
     }
     let core = Core::open(settings, Clock::system())?;
     let endpoint = match http {
@@ -77,7 +78,7 @@ pub async fn serve(settings: Settings, stdio: bool) -> Result<(), ServeError> {
     });
     if stdio {
         tokio::select! {
-            () = serve_stdio(&core) => {}
+            done = serve_stdio(&core) => done?,
             () = signal() => {}
         }
     } else {
@@ -123,7 +124,7 @@ async fn signal() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-async fn serve_stdio(core: &Arc<Core>) {
+async fn serve_stdio(core: &Arc<Core>) -> Result<(), ServeError> {
     // The strict parser stands before rmcp: what is no acceptable JSON is answered here, and
     // rmcp only sees lines that mean one thing.
     let (to_server, from_client) = tokio::io::duplex(256 * 1024);
@@ -195,6 +196,7 @@ async fn serve_stdio(core: &Arc<Core>) {
     }
     let _ = tokio::time::timeout(Duration::from_secs(2), writer).await;
     reader.abort();
+    Ok(())
 }
 
 fn acceptable(line: &[u8]) -> Result<(), String> {

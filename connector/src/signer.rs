@@ -99,7 +99,8 @@ impl Signer {
     }
 }
 
-fn last_nonce(tx: &Transaction<'_>, id: &AgentId) -> Result<u64, ToolError> {
+/// The last nonce issued or adopted.
+pub(crate) fn last_nonce(tx: &Transaction<'_>, id: &AgentId) -> Result<u64, ToolError> {
     let last: Option<i64> = tx
         .query_row("SELECT last FROM nonces WHERE agent_id = ?1", [id.as_str()], |r| r.get(0))
         .optional()?;

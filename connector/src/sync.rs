@@ -314,7 +314,9 @@ impl Core {
     pub async fn sync_room(&self, room: i64) -> Result<RoomRow, ToolError> {
         let lock = self.room_lock(room);
         let _guard = lock.lock().await;
-        self.sync_locked(room).await
+        let row = self.sync_locked(room).await?;
+        self.freshness.mark(room);
+        Ok(row)
     }
 
     async fn sync_locked(&self, room: i64) -> Result<RoomRow, ToolError> {

@@ -133,6 +133,7 @@ impl Core {
         let row = self.ready_to_write(w.room).await?;
         let host = self.http.host(&row.host)?;
         let _turn = self.write_turn(&host).await?;
+        self.settle_nonces(Some(w.room)).await?;
         self.settle_outbox(&row, &host).await?;
 
         let mut row = self.store.read(|c| RoomRow::get(c, w.room))?;

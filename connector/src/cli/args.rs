@@ -14,7 +14,7 @@ A first setup, step by step:
   1. ap-connector key create --key-file ~/.ap/key          make an identity
   2. ap-connector init --config ~/.ap/connector.toml \\
          --key-file ~/.ap/key --host https://api.example    write a configuration
-  3. ap-connector doctor --config ~/.ap/connector.toml     check it
+  3. ap-connector doctor --config ~/.ap/connector.toml     is everything in order?
   4. ap-connector client-config --config ~/.ap/connector.toml   what to put into the MCP client
 ";
 
@@ -32,33 +32,36 @@ pub(super) struct Cli {
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Serve MCP on stdio, and on loopback HTTP when configured
+    /// Serve MCP on stdio, and on loopback HTTP when the configuration says so
+    ///
+    /// An MCP client starts this. stdout carries JSON-RPC only; RUST_LOG sets what is logged
+    /// on stderr (default: warn). The connector ends when stdin ends.
     Serve(ServeArgs),
-    /// Check configuration, key, state directory and hosts
-    Doctor(SourceArgs),
-    /// Look at rooms and settle what stopped them
-    #[command(subcommand)]
-    Room(RoomCommand),
-    /// Print the connector's own error codes: when, and what to do
-    Errors,
-    /// Print the JSON Schema of the provisioning document
-    Schema,
     /// Make, import and look at identities
     #[command(subcommand)]
     Key(KeyCommand),
     /// Write a configuration file to start from
     Init(InitArgs),
+    /// Check key, state directory, hosts and clock, and say what to do
+    Doctor(DoctorArgs),
+    /// Look at rooms, and settle what stopped them
+    #[command(subcommand)]
+    Room(RoomCommand),
     /// Print the JSON that makes an MCP client start this connector
     ClientConfig(ClientConfigArgs),
     /// Verify an archived room offline, from its first record on
     Verify(VerifyArgs),
+    /// Print every error code with its meaning, as the table of ERRORS.md
+    Errors,
+    /// Print the JSON Schema of the provisioning document
+    Schema,
 }
 
-/// What to run with.
+/// Which configuration.
 #[derive(Args)]
 #[group(skip)]
-pub(super) struct SourceArgs {
-    /// The operator's TOML
+pub(super) struct Source {
+    /// The operator's configuration (TOML)
     #[arg(
         long,
         value_name = "FILE",
@@ -66,46 +69,73 @@ pub(super) struct SourceArgs {
         conflicts_with = "provision"
     )]
     pub config: Option<PathBuf>,
-    /// A provisioning document of the conformance contract (JSON, see `schema`)
+    /// A provisioning document (JSON) of the conformance contract; holds a seed, for tests only
     #[arg(long, value_name = "FILE")]
     pub provision: Option<PathBuf>,
 }
 
 #[derive(Args)]
-#[group(skip)]
 pub(super) struct ServeArgs {
     #[command(flatten)]
-    pub source: SourceArgs,
-    /// Serve HTTP only
+    pub source: Source,
+    /// Serve HTTP only, until a signal comes
     #[arg(long)]
     pub no_stdio: bool,
 }
 
+#[derive(Args)]
+pub(super) struct DoctorArgs {
+    #[command(flatten)]
+    pub source: Source,
+    /// Print the checks as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Ask no host
+    #[arg(long)]
+    pub offline: bool,
+}
+
 #[derive(Subcommand)]
 pub(super) enum RoomCommand {
-    /// List known rooms with their conditions
-    List(SourceArgs),
-    /// Print the evidence that was kept about a room, as JSON lines
+    /// List known rooms with their verified length and condition
+    List {
+        #[command(flatten)]
+        source: Source,
+        /// Print the rooms as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print both sides of what a host could not explain, one JSON object a line
     Evidence {
         #[command(flatten)]
-        source: SourceArgs,
-        /// Origin of the host
-        host: String,
-        /// The room
-        room_id: String,
+        source: Source,
+        #[command(flatten)]
+        room: RoomName,
     },
-    /// Settle a condition that stopped a room
+    /// Let a stopped room go on
+    ///
+    /// A room stops when its host contradicts what was verified: another record at a known
+    /// seq, a shorter history, a record that the rules forbid. Look at `room evidence` first,
+    /// and ask the host's operator.
     Resolve {
         #[command(flatten)]
-        source: SourceArgs,
-        /// Origin of the host
-        host: String,
-        /// The room
-        room_id: String,
-        /// How the room goes on
+        source: Source,
+        #[command(flatten)]
+        room: RoomName,
+        /// keep: trust the verified state; the room stops again if the host still contradicts.
+        /// reset: drop the verified history, drafts and inbox, and read the host's anew.
+        /// forget: remove the room with its evidence
         #[arg(long, value_enum)]
         action: crate::operator::Action,
     },
+}
+
+#[derive(Args)]
+pub(super) struct RoomName {
+    /// Origin of the host
+    pub host: String,
+    /// The room
+    pub room_id: String,
 }
 
 #[derive(Subcommand)]

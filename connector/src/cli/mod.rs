@@ -2,8 +2,9 @@
 //! only (for `serve` nothing but JSON-RPC), stderr what a person should know.
 
 mod args;
+mod doctor;
 mod key;
-mod operate;
+mod rooms;
 mod setup;
 mod verify;
 
@@ -13,8 +14,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::config::operator::Operator;
+use crate::config::{ConfigError, PROVISION_SCHEMA, Settings};
+use crate::error::ToolError;
 use crate::keystore::KeyStoreError;
-use args::{Cli, Command};
+use crate::serve::{self, ServeError};
+use args::{Cli, Command, Source};
 
 /// Exit codes. They are part of the interface.
 pub mod exit {
@@ -40,11 +45,15 @@ pub(crate) enum CliError {
     #[error("{message}")]
     Usage { code: &'static str, message: String },
     #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
     Key(#[from] KeyStoreError),
+    #[error("{}", .0.message)]
+    State(#[from] ToolError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     #[error("{what} {path}: {source}")]
     File { what: &'static str, path: String, source: std::io::Error },
-    #[error("{message}")]
-    Serve { code: String, exit: u8, message: String },
 }
 
 impl CliError {
@@ -59,18 +68,22 @@ impl CliError {
     fn code(&self) -> &str {
         match self {
             CliError::Usage { code, .. } => code,
+            CliError::Config(e) => e.code(),
             CliError::Key(e) => e.code(),
+            CliError::State(e) => &e.code,
+            CliError::Serve(e) => e.code(),
             CliError::File { .. } => "file_failed",
-            CliError::Serve { code, .. } => code,
         }
     }
 
     fn exit(&self) -> u8 {
         match self {
-            CliError::Usage { .. } => exit::USAGE,
+            CliError::Usage { .. } | CliError::Config(_) => exit::USAGE,
             CliError::Key(_) => exit::KEY,
+            CliError::State(_) | CliError::Serve(ServeError::State(_)) => exit::STATE,
+            CliError::Serve(ServeError::Http(_) | ServeError::Runtime(_)) => exit::ENDPOINT,
+            CliError::Serve(ServeError::Nothing) => exit::USAGE,
             CliError::File { .. } => exit::FILE,
-            CliError::Serve { exit, .. } => *exit,
         }
     }
 }
@@ -78,11 +91,6 @@ impl CliError {
 /// Codes of the command line's own errors: code, when, what to do.
 pub const CLI_CODES: &[(&str, &str, &str)] = &[
     ("bad_argument", "an argument or an input is not acceptable", "see the message and `--help`"),
-    (
-        "bad_configuration",
-        "the configuration cannot be used",
-        "correct the member that the message names",
-    ),
     ("file_failed", "a file cannot be read or written", "check the path and its permissions"),
 ];
 
@@ -98,11 +106,17 @@ pub fn run_cli(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let done = match cli.command {
-        Command::Serve(options) => operate::serve(&options),
-        Command::Doctor(source) => operate::doctor(&source),
-        Command::Room(command) => operate::room(&command),
-        Command::Errors => Ok(operate::errors()),
-        Command::Schema => Ok(operate::schema()),
+        Command::Serve(options) => start(&options),
+        Command::Doctor(options) => doctor::run(&options),
+        Command::Room(command) => rooms::run(&command),
+        Command::Errors => {
+            out(crate::codes::table().trim_end());
+            Ok(exit::OK)
+        }
+        Command::Schema => {
+            out(PROVISION_SCHEMA.trim_end());
+            Ok(exit::OK)
+        }
         Command::Key(command) => key::run(command),
         Command::Init(options) => setup::init(&options),
         Command::ClientConfig(options) => setup::client_config(&options),
@@ -111,9 +125,48 @@ pub fn run_cli(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(e) => {
-            tell(&format!("ap-connector: {} [{}]", e, e.code()));
+            tell(&format!("ap-connector: {e} [{}]", e.code()));
             ExitCode::from(e.exit())
         }
+    }
+}
+
+fn start(options: &args::ServeArgs) -> Result<u8, CliError> {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    // stdout belongs to JSON-RPC alone.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .try_init();
+    let settings = settings(&options.source)?;
+    in_runtime(serve::serve(settings, !options.no_stdio))??;
+    Ok(exit::OK)
+}
+
+/// Runs work on a runtime of its own; whatever still blocks at the end is left behind, such
+/// as a read of stdin.
+fn in_runtime<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| ServeError::Runtime(e.to_string()))?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(result)
+}
+
+/// Reads the configuration and opens the key.
+fn settings(source: &Source) -> Result<Settings, CliError> {
+    match (&source.config, &source.provision) {
+        (_, Some(path)) => Ok(Settings::from_provision(path)?),
+        (Some(path), None) => {
+            let operator = Operator::read(path)?;
+            let key = operator.key_store().load(operator.agent_id())?;
+            Ok(operator.settings(key)?)
+        }
+        (None, None) => Err(CliError::usage("bad_argument", "give --config or --provision")),
     }
 }
 
@@ -131,13 +184,7 @@ fn tell(text: &str) {
 
 /// Foreign text for a terminal: no control characters, no direction overrides.
 fn printable(text: &str) -> String {
-    let odd = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
-            || ('\u{202a}'..='\u{202e}').contains(&c)
-            || ('\u{2066}'..='\u{2069}').contains(&c)
-    };
-    text.chars().map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if crate::text::is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -2,8 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/mcp.rs"]
+mod mcp;
+#[path = "../support/soak.rs"]
+mod soak;
+
 mod cli_keys;
 mod cli_support;
 mod cli_verify;
 mod connector_support;
+mod soak_short;
 mod stories;
