@@ -28,6 +28,7 @@ Examples:
   conformance run --connector 'my-connector serve --config {config}'
   conformance run --run 'drafts/*' --run LC-35       some scenarios, by id or requirement
   conformance run --html report.html --junit junit.xml
+  conformance run --adp-host https://rooms.example   judge an ADP host
   conformance explain LC-35
 
 Exit codes: 0 conformant, 1 not conformant, 2 usage, 3 nothing observed,
@@ -112,6 +113,11 @@ struct TargetArgs {
 struct RunArgs {
     #[command(flatten)]
     target: TargetArgs,
+    /// Judge an ADP host instead of a connector: the one at this URL, or without a URL the
+    /// embedded one.
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "embedded",
+          conflicts_with_all = ["connector", "profile", "baseline", "features"])]
+    adp_host: Option<String>,
     /// Known failures (TOML).
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
@@ -269,7 +275,46 @@ fn read(path: &Path) -> Result<String, Stop> {
     std::fs::read_to_string(path).map_err(|e| usage(format!("{}: {e}", path.display())))
 }
 
+/// The features for ADP hosts, against one.
+async fn run_host(args: RunArgs, host: &str) -> Result<Exit, Stop> {
+    let url = match host {
+        "embedded" => None,
+        url => {
+            // Plain http is for loopback: what is judged signs with throw-away keys, but the
+            // rule is the rule.
+            ap_protocol::origin::Origin::parse(url)
+                .map_err(|e| usage(format!("--adp-host {url}: {e}")))?;
+            Some(url.to_owned())
+        }
+    };
+    let mut selection =
+        Selection::new(&args.run, &args.skip, args.tags.as_deref()).map_err(usage)?;
+    selection.shard = args.shard;
+    let cases = selection.apply(crate::host::load().map_err(defect)?);
+    if args.list {
+        for case in &cases {
+            println!("{}  [{}] {}", case.id, case.level.as_str(), case.requirements.join(" "));
+        }
+        return Ok(if cases.is_empty() { Exit::NothingObserved } else { Exit::Conformant });
+    }
+    let wanted = crate::host::Wanted {
+        run: crate::host::HostRun { url, seed: args.seed.unwrap_or_else(random_seed) },
+        cases,
+        jobs: args.jobs.unwrap_or(4),
+        repeat: args.repeat,
+        strict: args.strict,
+        min: args.min,
+        quiet: args.quiet,
+        style: terminal::Style { colour: std::io::stdout().is_terminal() },
+        outputs: args.outputs.outputs(),
+    };
+    crate::host::run(wanted).await.map_err(|(exit, message)| Stop(exit, message))
+}
+
 async fn run(args: RunArgs) -> Result<Exit, Stop> {
+    if let Some(host) = args.adp_host.clone() {
+        return run_host(args, &host).await;
+    }
     let style = terminal::Style { colour: std::io::stdout().is_terminal() };
     let suite = suite::load(args.features.as_deref()).map_err(defect)?;
     let target = args.target.command()?;

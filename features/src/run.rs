@@ -57,7 +57,7 @@ pub fn quiet_panics() -> Panics {
     panics
 }
 
-fn panic_text(payload: &dyn std::any::Any) -> String {
+pub(crate) fn panic_text(payload: &dyn std::any::Any) -> String {
     payload
         .downcast_ref::<String>()
         .cloned()
@@ -97,7 +97,7 @@ pub async fn run_case(
     round: u32,
 ) -> CaseReport {
     let started = Instant::now();
-    let mut report = blank(run, case, round);
+    let mut report = blank(run.seed, case, round);
     let missing = case.needs.iter().find(|c| !run.profile.claims(c));
     if let Some(capability) = missing {
         report.status = Status::NotClaimed;
@@ -177,7 +177,7 @@ async fn one_step(
     }
 }
 
-fn blank(run: &RunContext, case: &Case, round: u32) -> CaseReport {
+pub(crate) fn blank(seed: u64, case: &Case, round: u32) -> CaseReport {
     CaseReport {
         id: case.id.clone(),
         round,
@@ -190,7 +190,7 @@ fn blank(run: &RunContext, case: &Case, round: u32) -> CaseReport {
         requirements: case.requirements.clone(),
         reference: case.reference,
         status: Status::Defect,
-        seed: case_seed(run.seed, &case.id, round),
+        seed: case_seed(seed, &case.id, round),
         duration_ms: 0,
         answered: false,
         steps: case
@@ -211,7 +211,7 @@ fn blank(run: &RunContext, case: &Case, round: u32) -> CaseReport {
     }
 }
 
-fn settle(report: &mut CaseReport, case: &Case, step: usize, error: &StepError) {
+pub(crate) fn settle(report: &mut CaseReport, case: &Case, step: usize, error: &StepError) {
     let (status, expected, seen) = match error {
         StepError::Check { expected, seen } => (Status::Failed, expected.clone(), seen.clone()),
         StepError::Target(seen) => (Status::Failed, "the target answers".to_owned(), seen.clone()),

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use ap_protocol::{SecretKey, encoding};
 use clap::Parser;
+use mock_hosts::grp::{GrpConfig, GrpHost};
 use mock_hosts::{Clock, Control, Host, HostConfig, Lab, LabConfig, Limits, Peer, Persona, Plan};
 use serde_json::{Value, json};
 
 const AFTER_HELP: &str = "\
 Try it:
-  mock-hosts                                   an ADP host, an APP host, a demo room
+  mock-hosts                                   an ADP, an APP and a GRP host, a demo room
   mock-hosts --adp a --adp b                   two ADP hosts, e.g. for the same room id on both
   mock-hosts --persona flaky-stream            streams that break, reads that are reset
   mock-hosts --plan faults.toml                faults of your own
@@ -42,7 +43,7 @@ reset move-head accept append-unchecked limits. A page to watch it all is at /mo
 
 Exit codes: 0 ended by Ctrl-C, 2 wrong options or plan, 3 could not start.";
 
-/// ADP and APP hosts that behave by the book, or misbehave on command.
+/// ADP, APP and GRP hosts that behave by the book, or misbehave on command.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = AFTER_HELP)]
 pub struct Options {
@@ -52,6 +53,9 @@ pub struct Options {
     /// An APP host of this label (repeatable; default: one called "p")
     #[arg(long = "app", value_name = "LABEL")]
     app: Vec<String>,
+    /// A GRP room host too
+    #[arg(long)]
+    grp: bool,
     /// Play a persona on every host (repeatable); see --personas
     #[arg(long, value_name = "NAME")]
     persona: Vec<String>,
@@ -105,6 +109,8 @@ pub enum StartError {
     Lab(#[from] mock_hosts::LabError),
     #[error("{0}")]
     Control(#[from] mock_hosts::ControlError),
+    #[error("the GRP host: {0}")]
+    Grp(#[from] mock_hosts::grp::StartError),
     #[error("the demo room could not be made: {0}")]
     Demo(#[from] mock_hosts::PeerError),
     #[error("{path}: {error}")]
@@ -144,6 +150,19 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Some(Control::start(Arc::clone(&lab), address).await?)
     };
+    // After the hosts and the control port.
+    let hosts = u16::try_from(lab.hosts().len()).unwrap_or(0);
+    let grp_port = if options.port == 0 { 0 } else { options.port + hosts + 1 };
+    let grp = if options.grp || (options.adp.is_empty() && options.app.is_empty()) {
+        let config = GrpConfig {
+            listen: SocketAddr::from((options.listen, grp_port)),
+            data: options.data.clone(),
+            ..GrpConfig::default()
+        };
+        Some(GrpHost::start(config).await?)
+    } else {
+        None
+    };
     let demo = match adp.first() {
         Some(host) if !options.no_demo => Some(demo_room(host).await?),
         _ => None,
@@ -159,7 +178,8 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     if let Some(path) = &options.provision {
         write_private(path, &format!("{provisioning:#}\n"))?;
     }
-    announce(&options, &adp, &app, control.as_ref(), demo.as_deref(), &provisioning);
+    let grp_url = grp.as_ref().map(GrpHost::url);
+    announce(&options, &adp, &app, grp_url, control.as_ref(), demo.as_deref(), &provisioning);
     wait_for_end().await;
     drop(control);
     match Arc::try_unwrap(lab) {
@@ -293,6 +313,7 @@ fn announce(
     options: &Options,
     adp: &[Host],
     app: &[Host],
+    grp: Option<&str>,
     control: Option<&Control>,
     demo: Option<&str>,
     provisioning: &Value,
@@ -309,7 +330,7 @@ fn announce(
         let control = control
             .map(|c| json!({ "url": c.url(), "token": c.token(), "monitor": c.monitor_url() }));
         let all = json!({
-            "adp": named(adp), "app": named(app), "control": control, "demo_room": demo,
+            "adp": named(adp), "app": named(app), "grp": grp, "control": control, "demo_room": demo,
             "provisioning": if options.provision.is_none() { provisioning } else { &Value::Null },
             "mcp_client": client,
         });
@@ -321,6 +342,9 @@ fn announce(
     }
     for host in app {
         println!("APP host {:8} {}", host.label(), host.url());
+    }
+    if let Some(url) = grp {
+        println!("GRP host          {url}");
     }
     if let (Some(room), Some(host)) = (demo, adp.first()) {
         println!("demo room         {}/v1/rooms/{room}", host.url());
