@@ -404,7 +404,7 @@ async fn tries_to_listen(w: &mut HostWorld, who: String, room: String) -> StepRe
 #[when(expr = "the room {string} has started")]
 async fn has_started(w: &mut HostWorld, room: String) -> StepResult {
     let (id, creator) = (w.room(&room)?, w.creator(&room)?);
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     loop {
         let reply = w.call("GET", &format!("/v1/rooms/{id}"), None, Some(&creator)).await?;
         if reply.json()?["status"] == "active" {

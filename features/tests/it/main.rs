@@ -2,3 +2,4 @@
 
 mod exit_codes;
 mod fixture;
+mod hosts;

@@ -118,3 +118,25 @@ fn the_program_explains_itself_and_refuses_nonsense() {
     assert!(String::from_utf8(bad.stderr).unwrap().contains("--personas lists them"));
     assert_eq!(run(&["--plan", "/nonexistent.toml"]).status.code(), Some(2));
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn ctrl_c_ends_it_cleanly_even_with_streams_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let ann = Peer::named("ann", Clock::default());
+    let mut program = Program::start(directory.path());
+    let adp = program.url("adp");
+    let room = ann.create_room(&adp, json!({})).await.unwrap();
+    let stream = crate::support::http()
+        .get(format!("{adp}/v1/rooms/{room}/events/live"))
+        .bearer_auth(ann.token(&adp))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(stream.status(), 200);
+    let pid = program.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let ended = tokio::task::spawn_blocking(move || program.child.wait().unwrap());
+    let ended = tokio::time::timeout(crate::support::SOON, ended).await.expect("it ends").unwrap();
+    assert_eq!(ended.code(), Some(0));
+}
