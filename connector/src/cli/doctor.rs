@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -68,7 +68,6 @@ pub(super) fn run(options: &DoctorArgs) -> Result<u8, CliError> {
         if let Some(http) = &settings.http {
             endpoint(http, &mut report);
         }
-        let in_use = settings.http.clone();
         match Core::open(settings, Clock::system()) {
             Ok(core) => {
                 database(&core, &mut report);
@@ -83,7 +82,6 @@ pub(super) fn run(options: &DoctorArgs) -> Result<u8, CliError> {
                 "make the state directory usable, or name another",
             ),
         }
-        drop(in_use);
     }
     let failed = report.failed();
     if options.json {
@@ -290,13 +288,7 @@ async fn hosts(core: &Arc<Core>, report: &mut Report) {
 }
 
 fn clock(core: &Arc<Core>, host: &str, date: Option<&str>, report: &mut Report) {
-    let theirs = date.and_then(|d| httpdate::parse_http_date(d).ok());
-    let Some(theirs) = theirs.and_then(|t| t.duration_since(UNIX_EPOCH).ok()) else {
-        return;
-    };
-    let ours = UNIX_EPOCH + Duration::from_millis(core.clock.now_ms());
-    let ours = ours.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let skew = u64::try_from(ours.abs_diff(theirs).as_millis()).unwrap_or(u64::MAX);
+    let Some(skew) = date.and_then(|d| skew_ms(d, core.clock.now_ms())) else { return };
     if skew >= ap_protocol::LIVE_WINDOW_MS {
         report.fail(
             "clock",
@@ -311,5 +303,26 @@ fn clock(core: &Arc<Core>, host: &str, date: Option<&str>, report: &mut Report) 
         );
     } else {
         report.ok("clock", format!("agrees with {host}"));
+    }
+}
+
+/// Distance between a `Date` header and our clock (ms).
+fn skew_ms(date: &str, now_ms: u64) -> Option<u64> {
+    let theirs = httpdate::parse_http_date(date).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(Duration::from_millis(now_ms).abs_diff(theirs).as_millis()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_compared_both_ways() {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let at = 784_111_777_000;
+        assert_eq!(skew_ms(date, at), Some(0));
+        assert_eq!(skew_ms(date, at + 400_000), Some(400_000));
+        assert_eq!(skew_ms(date, at - 31_000), Some(31_000));
+        assert_eq!(skew_ms("yesterday", at), None);
     }
 }

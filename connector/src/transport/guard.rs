@@ -151,7 +151,7 @@ async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
     next.run(Request::from_parts(parts, body)).await
 }
 
-fn refuse(code: &'static str) -> Response {
+pub(super) fn refuse(code: &'static str) -> Response {
     let (_, status, when, then) = REFUSALS
         .iter()
         .find(|(c, ..)| *c == code)

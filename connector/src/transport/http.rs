@@ -8,6 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -140,7 +144,10 @@ impl Endpoint {
             .with_cancellation_token(shutdown.clone())
             .with_max_request_body_bytes(MAX_BODY_BYTES);
         let service = StreamableHttpService::new(move || Ok(factory()), Arc::new(sessions), config);
-        self.serve(Router::new().route_service(MCP_PATH, service), shutdown).await
+        let router = Router::new()
+            .route_service(MCP_PATH, service)
+            .layer(axum::middleware::from_fn(one_meaning));
+        self.serve(router, shutdown).await
     }
 
     /// Serves any router behind the guard.
@@ -180,6 +187,26 @@ impl Endpoint {
         }
         result
     }
+}
+
+/// The strict parser stands before rmcp, as on stdio: a body that is no acceptable JSON, or
+/// that two readers could read in two ways, goes no further.
+async fn one_meaning(request: Request, next: Next) -> Response {
+    if request.method() != http::Method::POST {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let Ok(bytes) = axum::body::to_bytes(body, MAX_BODY_BYTES).await else {
+        return super::guard::refuse("body_too_large");
+    };
+    if let Err(e) = ap_protocol::json::parse(&bytes) {
+        let answer = serde_json::json!({
+            "jsonrpc": "2.0", "id": null,
+            "error": { "code": -32700, "message": format!("Parse error: {e}") },
+        });
+        return (http::StatusCode::BAD_REQUEST, axum::Json(answer)).into_response();
+    }
+    next.run(Request::from_parts(parts, Body::from(bytes))).await
 }
 
 /// Writes a file that only the owner can read, in one step for whoever watches it.

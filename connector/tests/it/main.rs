@@ -8,8 +8,10 @@ mod mcp;
 mod soak;
 
 mod cli_keys;
+mod cli_operate;
 mod cli_support;
 mod cli_verify;
 mod connector_support;
+mod http_endpoint;
 mod soak_short;
 mod stories;

@@ -241,11 +241,14 @@ pub fn kills(
         report.slowest_start_ms = report.slowest_start_ms.max(start.elapsed().as_millis());
         progress(round + 1);
     }
-    // One more write settles whatever the last kill left open.
-    scene.say(&mut connector, "99999/end").map_err(|e| format!("the last write: {e}"))?;
+    // The first write moves the head, which decides the fate of whatever was signed on the old
+    // one; the second finds it decided.
+    for content in ["99999/end", "99999/fin"] {
+        scene.say(&mut connector, content).map_err(|e| format!("the last writes: {e}"))?;
+    }
     report.acknowledged = acknowledged.len();
     let messages = scene.messages();
-    report.accepted = messages.len() - 1;
+    report.accepted = messages.len() - 2;
     let mut seen: HashSet<&str> = HashSet::new();
     let mut last_round = String::new();
     for (seq, content) in &messages {
