@@ -34,8 +34,8 @@ async fn post(client: &Client, url: &str, session: Option<&str>, body: String) -
 /// The JSON-RPC answer in an SSE body.
 async fn answer(response: Response) -> Value {
     let text = response.text().await.unwrap();
-    let data = text.lines().filter_map(|l| l.strip_prefix("data:")).map(str::trim);
-    let last = data.filter(|d| d.starts_with('{')).next_back();
+    let mut data = text.lines().filter_map(|l| l.strip_prefix("data:")).map(str::trim);
+    let last = data.rfind(|d| d.starts_with('{'));
     ap_protocol::json::parse(last.unwrap_or(&text).as_bytes()).unwrap()
 }
 
