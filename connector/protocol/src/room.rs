@@ -440,6 +440,17 @@ impl RoomState {
         now: u64,
         ctx: &dyn RoomContext,
     ) -> Result<Kind, Rejection> {
+        self.judge(envelope, now, ctx).map(|(kind, _)| kind)
+    }
+
+    /// As [`RoomState::admit`], with the registry that a `type.define` makes: its schemas are
+    /// compiled once, not again when the record is applied.
+    fn judge(
+        &self,
+        envelope: &VerifiedEnvelope,
+        now: u64,
+        ctx: &dyn RoomContext,
+    ) -> Result<(Kind, Option<Registry>), Rejection> {
         let event_type = envelope.event_type();
         let actor = envelope.actor();
         if event_type == "room.create" || envelope.room_id() != Some(&self.room_id) {
@@ -482,9 +493,9 @@ impl RoomState {
             Some(kind) => kind,
             None => self.admit_custom(envelope)?,
         };
-        self.admit_built_in(envelope, now, ctx)?;
+        let registry = self.admit_built_in(envelope, now, ctx)?;
         self.admit_base(envelope, kind, ctx)?;
-        Ok(kind)
+        Ok((kind, registry))
     }
 
     fn admit_custom(&self, envelope: &VerifiedEnvelope) -> Result<Kind, Rejection> {
@@ -519,7 +530,7 @@ impl RoomState {
         envelope: &VerifiedEnvelope,
         now: u64,
         ctx: &dyn RoomContext,
-    ) -> Result<(), Rejection> {
+    ) -> Result<Option<Registry>, Rejection> {
         let p = envelope.payload();
         let actor = envelope.actor();
         let moderates = || {
@@ -529,7 +540,7 @@ impl RoomState {
                 reject(ErrorCode::PermissionDenied, "the creator or a moderator may do this")
             }
         };
-        match envelope.event_type() {
+        let outcome = match envelope.event_type() {
             "room.update" => {
                 moderates()?;
                 self.admit_update(p, now)
@@ -540,7 +551,8 @@ impl RoomState {
                 let mut registry = self.registry.clone();
                 registry
                     .declare(p, &|uri, digest| ctx.pack(uri, digest))
-                    .map_err(|e| Rejection::new(e.code, e.message))
+                    .map_err(|e| Rejection::new(e.code, e.message))?;
+                return Ok(Some(registry));
             }
             "message.create" => {
                 let role = self.active_member(actor).and_then(|m| m.role);
@@ -611,7 +623,8 @@ impl RoomState {
                 Ok(())
             }
             _ => Ok(()),
-        }
+        };
+        outcome.map(|()| None)
     }
 
     fn admit_update(&self, p: &Map<String, Value>, now: u64) -> Result<(), Rejection> {
@@ -715,11 +728,11 @@ impl RoomState {
         ctx: &dyn RoomContext,
     ) -> Result<Kind, HostViolation> {
         let envelope = record.envelope();
-        let kind = match self.admit(envelope, record.received_at(), ctx) {
-            Ok(kind) => kind,
+        let (kind, registry) = match self.judge(envelope, record.received_at(), ctx) {
+            Ok(judged) => judged,
             Err(rejection) => self
                 .moment_before(record)
-                .and_then(|before| self.admit(envelope, before, ctx).ok())
+                .and_then(|before| self.judge(envelope, before, ctx).ok())
                 .ok_or_else(|| violation(record, rejection))?,
         };
         let actor = envelope.actor().clone();
@@ -728,10 +741,9 @@ impl RoomState {
             "room.update" => self.apply_update(p),
             "room.close" => self.finished = Some(RoomStatus::Ended),
             "room.cancel" => self.finished = Some(RoomStatus::Cancelled),
-            "type.define" => self
-                .registry
-                .declare(p, &|uri, digest| ctx.pack(uri, digest))
-                .expect("admitted just above with the same registry"),
+            "type.define" => {
+                self.registry = registry.expect("judged just above: a declaration makes one");
+            }
             "room.join" => self.apply_join(&actor, p, record.seq()),
             "room.join.review" => self.apply_review(p),
             "room.leave" => {

@@ -147,6 +147,10 @@ impl SseParser {
             return Ok(());
         }
         let text = String::from_utf8_lossy(line);
+        // Each invalid byte becomes a character of three: the cap holds for what is kept.
+        if text.len() > self.limits.max_line {
+            return Err(SseError::LineTooLong(self.limits.max_line));
+        }
         let (field, value) = match text.split_once(':') {
             Some(("", _)) => return Ok(()),
             Some((field, value)) => (field, value.strip_prefix(' ').unwrap_or(value)),
@@ -207,6 +211,9 @@ mod tests {
         let mut parser = SseParser::new(Limits { max_line: 100, max_event: 100 });
         let mut out = Vec::new();
         assert_eq!(parser.push(&[b'x'; 101], &mut out), Err(SseError::LineTooLong(100)));
+        let mut parser = SseParser::new(Limits { max_line: 100, max_event: 100 });
+        let grows = [b"event:", &[0xff; 60][..], b"\n"].concat();
+        assert_eq!(parser.push(&grows, &mut out), Err(SseError::LineTooLong(100)));
         let mut parser = SseParser::new(Limits { max_line: 100, max_event: 100 });
         let flood = b"data: x\n".repeat(100);
         assert_eq!(parser.push(&flood, &mut out), Err(SseError::EventTooLong(100)));
