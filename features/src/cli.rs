@@ -14,12 +14,13 @@ use crate::baseline::Baseline;
 use crate::ledger::Ledger;
 use crate::mcp::{PROTOCOL_VERSION, Session};
 use crate::profile::{Profile, TOOL_PREFIX};
+use crate::prove::{SABOTEURS, Saboteur};
 use crate::report::{self, Outputs, terminal};
 use crate::run::{now_ms, quiet_panics, run_cases};
-use crate::select::{Selection, Shard};
-use crate::suite::{self, Case};
+use crate::select::{CaseGlob, Selection, Shard};
+use crate::suite::{self, Case, Level};
 use crate::target::TargetCommand;
-use crate::verdict::{Exit, REPORT_VERSION, RunReport, Summary, TargetReport};
+use crate::verdict::{Exit, REPORT_VERSION, RunReport, Status, Summary, TargetReport};
 use crate::world::{AGENT, RunContext, World};
 
 const AFTER_HELP: &str = "\
@@ -61,6 +62,26 @@ enum Command {
         report: PathBuf,
         /// Scenario id.
         case: String,
+    },
+    /// Let saboteurs loose on the connector and print which scenario catches whom.
+    Prove {
+        #[command(flatten)]
+        target: TargetArgs,
+        /// Only saboteurs with this name (glob, repeatable).
+        #[arg(long, value_name = "GLOB")]
+        saboteur: Vec<String>,
+        /// Every scenario against every saboteur, not only those it aims at.
+        #[arg(long)]
+        full: bool,
+        /// Stop at the first scenarios that catch a saboteur.
+        #[arg(long)]
+        quick: bool,
+        /// Scenarios at once; twice the cores when absent.
+        #[arg(long, value_name = "N")]
+        jobs: Option<usize>,
+        /// Seed of names and keys.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
     },
     /// Start the target once and say what works.
     Doctor(TargetArgs),
@@ -230,6 +251,9 @@ pub fn main() -> ExitCode {
             Command::Merge(args) => merge(args),
             Command::Explain { id, features } => explain(&id, features.as_deref()),
             Command::Replay { report, case } => replay(&report, &case).await,
+            Command::Prove { target, saboteur, full, quick, jobs, seed } => {
+                prove(&target, &saboteur, full, quick, jobs, seed).await
+            }
             Command::Doctor(args) => doctor(&args).await,
             Command::Vectors { check, prefix, details, json } => {
                 vectors(&check, &prefix, details, json)
@@ -346,7 +370,7 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
     let began = Instant::now();
     let started_at = now_ms();
     let seed = args.seed.unwrap_or_else(random_seed);
-    let mut run = RunContext { target, profile, seed, tap: None };
+    let mut run = RunContext { target, profile, seed, saboteur: None, patience: None };
     let probe = probe(&mut run).await?;
     let run = Arc::new(run);
     println!(
@@ -354,9 +378,7 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
         cases.len() * args.repeat as usize,
         run.target.display()
     );
-    let jobs = args.jobs.unwrap_or_else(|| {
-        std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2
-    });
+    let jobs = args.jobs.unwrap_or_else(default_jobs);
     let reports = run_cases(&run, &cases, jobs, args.repeat, |case| {
         if !args.quiet {
             println!("{}", terminal::line(case, style));
@@ -392,6 +414,10 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
     Ok(report.verdict)
 }
 
+fn default_jobs() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2
+}
+
 fn random_seed() -> u64 {
     // A seed for people to type: short, and within what JSON readers agree on.
     u64::from(rand::random::<u32>())
@@ -409,7 +435,8 @@ async fn probe(run: &mut RunContext) -> Result<Value, Stop> {
         target: run.target.clone(),
         profile: run.profile.clone(),
         seed: run.seed,
-        tap: None,
+        saboteur: None,
+        patience: None,
     });
     let world = World::begin(shared, "probe", 0).map_err(|e| defect(format!("{e:?}")))?;
     let launch = world.launch(AGENT).map_err(|e| defect(format!("{e:?}")))?;
@@ -502,11 +529,104 @@ async fn replay(path: &Path, id: &str) -> Result<Exit, Stop> {
     .await
 }
 
+/// How long `prove` waits for what should happen soon, with and without a saboteur: much of
+/// what a saboteur suppresses would otherwise be waited for in full.
+const PROVE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+async fn prove(
+    args: &TargetArgs,
+    only: &[String],
+    full: bool,
+    quick: bool,
+    jobs: Option<usize>,
+    seed: u64,
+) -> Result<Exit, Stop> {
+    let globs = |texts: &[&str]| {
+        texts.iter().map(|t| CaseGlob::new(t)).collect::<Result<Vec<_>, _>>().map_err(usage)
+    };
+    let names: Vec<&str> = only.iter().map(String::as_str).collect();
+    let named = globs(&names)?;
+    let suite = suite::load(None).map_err(defect)?;
+    let target = args.command()?;
+    let profile = args.profile(&target)?;
+    let _panics = quiet_panics();
+    let mut honest =
+        RunContext { target, profile, seed, saboteur: None, patience: Some(PROVE_PATIENCE) };
+    probe(&mut honest).await?;
+    let jobs = jobs.unwrap_or_else(default_jobs);
+    let chosen: Vec<&Saboteur> = SABOTEURS
+        .iter()
+        .filter(|s| named.is_empty() || named.iter().any(|g| g.matches_ids(s.name, &[])))
+        .collect();
+    if chosen.is_empty() {
+        return Err(Stop(Exit::NothingObserved, "no saboteur of that name".to_owned()));
+    }
+    let reference = honest.target.is_reference();
+    let aimed_at = |s: &Saboteur| -> Result<Vec<Case>, Stop> {
+        let aims = globs(s.aims)?;
+        Ok(suite
+            .iter()
+            .filter(|c| reference || !c.reference)
+            .filter(|c| full || aims.iter().any(|g| g.matches(c)))
+            .cloned()
+            .collect())
+    };
+    // Only what holds without a saboteur can prove anything about one.
+    let mut wanted = Vec::new();
+    for s in &chosen {
+        for case in aimed_at(s)? {
+            if !wanted.iter().any(|c: &Case| c.id == case.id) {
+                wanted.push(case);
+            }
+        }
+    }
+    let honest = Arc::new(honest);
+    let control = run_cases(&honest, &wanted, jobs, 1, |_| ()).await;
+    let holds: BTreeSet<&str> =
+        control.iter().filter(|c| c.status == Status::Passed).map(|c| c.id.as_str()).collect();
+    println!("{} saboteurs; {} scenarios hold without one\n", chosen.len(), holds.len());
+    let (mut survivors, mut killers) = (0, BTreeSet::new());
+    for s in chosen {
+        let cases: Vec<Case> =
+            aimed_at(s)?.into_iter().filter(|c| holds.contains(c.id.as_str())).collect();
+        let run = Arc::new(RunContext {
+            target: honest.target.clone(),
+            profile: honest.profile.clone(),
+            seed,
+            saboteur: Some(*s),
+            patience: Some(PROVE_PATIENCE),
+        });
+        let mut reports = Vec::new();
+        for part in cases.chunks(if quick { jobs.max(1) } else { cases.len().max(1) }) {
+            reports.extend(run_cases(&run, part, jobs, 1, |_| ()).await);
+            if reports.iter().any(|c| c.status == Status::Failed) {
+                break;
+            }
+        }
+        let caught: Vec<&str> =
+            reports.iter().filter(|c| c.status == Status::Failed).map(|c| c.id.as_str()).collect();
+        killers.extend(caught.iter().map(|id| (*id).to_owned()));
+        let word = if caught.is_empty() { "SURVIVES" } else { "caught  " };
+        println!("{word} {:<26} {} ({} of {})", s.name, s.what, caught.len(), cases.len());
+        for id in &caught {
+            println!("           {id}");
+        }
+        survivors += usize::from(caught.is_empty());
+    }
+    let musts = suite.iter().filter(|c| c.level == Level::Must).count();
+    let covered =
+        suite.iter().filter(|c| c.level == Level::Must && killers.contains(&c.id)).count();
+    println!(
+        "\n{survivors} saboteurs survive; {covered} of {musts} MUST scenarios caught one here"
+    );
+    Ok(if survivors == 0 { Exit::Conformant } else { Exit::NotConformant })
+}
+
 async fn doctor(args: &TargetArgs) -> Result<Exit, Stop> {
     let target = args.command()?;
     let profile = args.profile(&target)?;
     println!("command     {}", target.display());
-    let mut run = RunContext { target, profile, seed: 1, tap: None };
+    let mut run = RunContext { target, profile, seed: 1, saboteur: None, patience: None };
     let answer = probe(&mut run).await?;
     println!("server      {} {}", answer["serverInfo"]["name"], answer["serverInfo"]["version"]);
     println!("revision    {}", answer["protocolVersion"]);

@@ -17,6 +17,7 @@ pub mod ledger;
 pub mod mcp;
 pub mod outcome;
 pub mod profile;
+pub mod prove;
 pub mod report;
 pub mod run;
 pub mod select;

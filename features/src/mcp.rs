@@ -495,18 +495,21 @@ impl Reader {
             let text = String::from_utf8_lossy(&line);
             let text = text.trim_end_matches(['\n', '\r']);
             self.log.push(&format!("{}<", self.name), text);
-            lock(&self.shared.heard).push(text.to_owned());
-            match frame_of(&line) {
-                Ok(frame) => {
-                    let frames = match &self.tap {
-                        Some(tap) => tap.to_client(frame),
-                        None => vec![frame],
-                    };
-                    for frame in frames {
+            match (frame_of(&line), &self.tap) {
+                (Ok(frame), None) => {
+                    lock(&self.shared.heard).push(text.to_owned());
+                    self.take(frame);
+                }
+                (Ok(frame), Some(tap)) => {
+                    for frame in tap.to_client(frame) {
+                        lock(&self.shared.heard).push(frame.to_string());
                         self.take(frame);
                     }
                 }
-                Err(reason) => lock(&self.shared.noise).push(format!("{reason}: {text}")),
+                (Err(reason), _) => {
+                    lock(&self.shared.heard).push(text.to_owned());
+                    lock(&self.shared.noise).push(format!("{reason}: {text}"));
+                }
             }
             self.shared.changed.notify_waiters();
         }

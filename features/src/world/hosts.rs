@@ -286,6 +286,7 @@ impl World {
     where
         F: AsyncFnMut(&mut World) -> StepResult<bool>,
     {
+        let deadline = self.run.patience.map_or(deadline, |p| p.min(deadline));
         let end = tokio::time::Instant::now() + deadline;
         loop {
             if holds(self).await? {

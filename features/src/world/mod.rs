@@ -16,7 +16,7 @@ use ap_protocol::SecretKey;
 use serde_json::{Value, json};
 
 use crate::failure::{StepError, StepResult};
-use crate::mcp::{Launch, McpError, PROTOCOL_VERSION, Session, Tap};
+use crate::mcp::{Launch, McpError, PROTOCOL_VERSION, Session};
 use crate::outcome::Outcome;
 use crate::profile::{Profile, TOOL_PREFIX, short};
 use crate::target::{CONFIG_VARIABLE, Provision, TargetCommand};
@@ -30,8 +30,10 @@ pub struct RunContext {
     pub profile: Profile,
     /// Seed of the run.
     pub seed: u64,
-    /// Saboteur between suite and target; none in an honest run.
-    pub tap: Option<Arc<dyn Tap>>,
+    /// Saboteur of this run; none in an honest one.
+    pub saboteur: Option<crate::prove::Saboteur>,
+    /// Longest wait for what should happen soon, when shorter than the step's own.
+    pub patience: Option<Duration>,
 }
 
 impl RunContext {
@@ -183,7 +185,7 @@ impl World {
             dir: self.dir.path().to_owned(),
             name: name.to_owned(),
             log: self.log.clone(),
-            tap: self.run.tap.clone(),
+            tap: self.run.saboteur.and_then(|s| s.tap()),
         })
     }
 
@@ -192,6 +194,13 @@ impl World {
     /// # Errors
     /// [`StepError::Target`].
     pub async fn start(&mut self, name: &str) -> StepResult {
+        let forgets = self.run.saboteur.is_some_and(|s| s.forgets_state());
+        if forgets && !self.ended.is_empty() {
+            let state = &self.provision.state_dir;
+            std::fs::remove_dir_all(state)
+                .and_then(|()| std::fs::create_dir(state))
+                .map_err(StepError::defect)?;
+        }
         let mut session = Session::start(&self.launch(name)?).map_err(target_error)?;
         let initialized = session.initialize(PROTOCOL_VERSION, self.run.timeout()).await;
         if initialized.is_ok() {

@@ -73,8 +73,13 @@ impl Fixture {
 }
 
 pub fn conformance(args: &[&str]) -> Ran {
+    conformance_with(args, &[])
+}
+
+pub fn conformance_with(args: &[&str], env: &[(&str, &str)]) -> Ran {
     let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_conformance"))
         .args(args)
+        .envs(env.iter().copied())
         .env_remove("GITHUB_STEP_SUMMARY")
         .output()
         .expect("the binary starts");

@@ -3,3 +3,4 @@
 mod exit_codes;
 mod fixture;
 mod hosts;
+mod reference;
