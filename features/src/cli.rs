@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
 use crate::baseline::Baseline;
+use crate::grp::{self, Target};
 use crate::ledger::Ledger;
 use crate::mcp::{PROTOCOL_VERSION, Session};
 use crate::profile::{Profile, TOOL_PREFIX};
@@ -83,6 +84,8 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         seed: u64,
     },
+    /// Show which GRP scenario catches which seeded host defect (also `prove --grp`).
+    ProveGrp(ProveGrpArgs),
     /// Start the target once and say what works.
     Doctor(TargetArgs),
     /// Feed the known answers to another implementation of the protocols.
@@ -131,6 +134,19 @@ struct TargetArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+struct ProveGrpArgs {
+    /// Only this defect.
+    #[arg(long, value_name = "NAME")]
+    defect: Option<String>,
+    /// Only scenarios with this id or requirement (glob, repeatable).
+    #[arg(long, value_name = "GLOB")]
+    run: Vec<String>,
+    /// Scenarios at once; twice the cores when absent.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+}
+
+#[derive(Debug, Clone, Default, Args)]
 struct RunArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -139,6 +155,9 @@ struct RunArgs {
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "embedded",
           conflicts_with_all = ["connector", "profile", "baseline", "features"])]
     adp_host: Option<String>,
+    /// Judge a GRP room host instead of a connector: its URL, or `embedded`.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["connector", "profile", "adp_host"])]
+    grp_host: Option<String>,
     /// Known failures (TOML).
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
@@ -227,7 +246,7 @@ fn defect(e: impl std::fmt::Display) -> Stop {
 
 /// Parses the command line and runs it.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(grp::prove::aliased(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => {
             let code = if e.use_stderr() { Exit::Usage.code() } else { 0 };
@@ -254,6 +273,7 @@ pub fn main() -> ExitCode {
             Command::Prove { target, saboteur, full, quick, jobs, seed } => {
                 prove(&target, &saboteur, full, quick, jobs, seed).await
             }
+            Command::ProveGrp(args) => prove_grp(args).await,
             Command::Doctor(args) => doctor(&args).await,
             Command::Vectors { check, prefix, details, json } => {
                 vectors(&check, &prefix, details, json)
@@ -352,7 +372,12 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
         None => Baseline::default(),
     };
     baseline.check_known(&suite).map_err(usage)?;
-    let cases = selection.apply(suite);
+    let mut cases = selection.apply(suite);
+    // A foreign connector says nothing about GRP hosts, nor a GRP host about connectors.
+    cases.retain(|case| match (grp::is_grp(case), &args.grp_host) {
+        (true, None) => target.is_reference(),
+        (is_grp, host) => is_grp == host.is_some(),
+    });
     if args.list {
         for case in &cases {
             println!("{}  [{}] {}", case.id, case.level.as_str(), case.requirements.join(" "));
@@ -370,14 +395,24 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
     let began = Instant::now();
     let started_at = now_ms();
     let seed = args.seed.unwrap_or_else(random_seed);
-    let mut run = RunContext { target, profile, seed, saboteur: None, patience: None };
-    let probe = probe(&mut run).await?;
+    let grp_target = match args.grp_host.as_deref() {
+        None | Some("embedded") => Target::default(),
+        Some(url) => Target::Url(url.to_owned()),
+    };
+    let mut run =
+        RunContext { target, profile, seed, saboteur: None, patience: None, grp: grp_target };
+    let probe = if cases.iter().all(grp::is_grp) {
+        probe_grp(&run.grp).await?
+    } else {
+        probe(&mut run).await?
+    };
+    let judged = match (&args.grp_host, &run.grp) {
+        (Some(_), Target::Url(url)) => format!("GRP host {url}"),
+        (Some(_), Target::Embedded(_)) => "the embedded GRP host".to_owned(),
+        (None, _) => run.target.display(),
+    };
     let run = Arc::new(run);
-    println!(
-        "{} scenarios against {} (seed {seed})\n",
-        cases.len() * args.repeat as usize,
-        run.target.display()
-    );
+    println!("{} scenarios against {judged} (seed {seed})\n", cases.len() * args.repeat as usize,);
     let jobs = args.jobs.unwrap_or_else(default_jobs);
     let reports = run_cases(&run, &cases, jobs, args.repeat, |case| {
         if !args.quiet {
@@ -395,7 +430,7 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
         strict: args.strict,
         min: args.min,
         target: TargetReport {
-            command: run.target.display(),
+            command: judged,
             server_info: probe["serverInfo"].clone(),
             protocol_version: probe["protocolVersion"].clone(),
             profile: run.profile.name.clone(),
@@ -418,6 +453,53 @@ fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2
 }
 
+async fn prove_grp(args: ProveGrpArgs) -> Result<Exit, Stop> {
+    let defect_name = args.defect.as_deref();
+    if defect_name.is_some_and(|d| mock_hosts::grp::Defect::from_name(d).is_none()) {
+        let names: Vec<&str> = mock_hosts::grp::Defect::ALL.iter().map(|d| d.name()).collect();
+        return Err(usage(format!("the defects are {}", names.join(", "))));
+    }
+    let suite = suite::load(None).map_err(defect)?;
+    let cases = Selection::new(&args.run, &[], None).map_err(usage)?.apply(suite);
+    let target = TargetCommand::reference().map_err(defect)?;
+    let context = |grp: Target| RunContext {
+        target: target.clone(),
+        profile: Profile::reference(),
+        seed: 1,
+        saboteur: None,
+        patience: None,
+        grp,
+    };
+    let _panics = quiet_panics();
+    let jobs = args.jobs.unwrap_or_else(default_jobs);
+    let matrix = grp::prove::run(context, &cases, jobs, defect_name).await;
+    print!("{}", matrix.render());
+    if !matrix.unsound.is_empty() {
+        return Ok(Exit::Defect);
+    }
+    Ok(if matrix.survivors().is_empty() { Exit::Conformant } else { Exit::NotConformant })
+}
+
+/// Nothing is judged against a GRP host that does not answer.
+async fn probe_grp(target: &Target) -> Result<Value, Stop> {
+    let Target::Url(url) = target else {
+        return Ok(json!({ "serverInfo": { "name": "embedded GRP host" } }));
+    };
+    let nothing = |e: String| Stop(Exit::NothingObserved, format!("{url} does not answer: {e}"));
+    let client = grp::client::Client::new(url, crate::wire::WireLog::default())
+        .map_err(|e| defect(format!("{e:?}")))?;
+    let request = client.request(reqwest::Method::GET, "/.well-known/grp.json");
+    let reply =
+        client.send(request, "GET discovery").await.map_err(|e| nothing(format!("{e:?}")))?;
+    if reply.failed {
+        return Err(nothing(format!("its discovery document is HTTP {}", reply.status)));
+    }
+    Ok(json!({
+        "serverInfo": { "name": reply.body["name"] },
+        "protocolVersion": format!("grp {}", reply.body["protocol_version"].as_str().unwrap_or("?")),
+    }))
+}
+
 fn random_seed() -> u64 {
     // A seed for people to type: short, and within what JSON readers agree on.
     u64::from(rand::random::<u32>())
@@ -437,6 +519,7 @@ async fn probe(run: &mut RunContext) -> Result<Value, Stop> {
         seed: run.seed,
         saboteur: None,
         patience: None,
+        grp: run.grp.clone(),
     });
     let world = World::begin(shared, "probe", 0).map_err(|e| defect(format!("{e:?}")))?;
     let launch = world.launch(AGENT).map_err(|e| defect(format!("{e:?}")))?;
@@ -546,12 +629,20 @@ async fn prove(
     };
     let names: Vec<&str> = only.iter().map(String::as_str).collect();
     let named = globs(&names)?;
-    let suite = suite::load(None).map_err(defect)?;
+    let mut suite = suite::load(None).map_err(defect)?;
+    // Saboteurs sit between suite and connector; GRP hosts have their own defects.
+    suite.retain(|case| !grp::is_grp(case));
     let target = args.command()?;
     let profile = args.profile(&target)?;
     let _panics = quiet_panics();
-    let mut honest =
-        RunContext { target, profile, seed, saboteur: None, patience: Some(PROVE_PATIENCE) };
+    let mut honest = RunContext {
+        target,
+        profile,
+        seed,
+        saboteur: None,
+        patience: Some(PROVE_PATIENCE),
+        grp: Target::default(),
+    };
     probe(&mut honest).await?;
     let jobs = jobs.unwrap_or_else(default_jobs);
     let chosen: Vec<&Saboteur> = SABOTEURS
@@ -595,6 +686,7 @@ async fn prove(
             seed,
             saboteur: Some(*s),
             patience: Some(PROVE_PATIENCE),
+            grp: Target::default(),
         });
         let mut reports = Vec::new();
         for part in cases.chunks(if quick { jobs.max(1) } else { cases.len().max(1) }) {
@@ -626,7 +718,14 @@ async fn doctor(args: &TargetArgs) -> Result<Exit, Stop> {
     let target = args.command()?;
     let profile = args.profile(&target)?;
     println!("command     {}", target.display());
-    let mut run = RunContext { target, profile, seed: 1, saboteur: None, patience: None };
+    let mut run = RunContext {
+        target,
+        profile,
+        seed: 1,
+        saboteur: None,
+        patience: None,
+        grp: Target::default(),
+    };
     let answer = probe(&mut run).await?;
     println!("server      {} {}", answer["serverInfo"]["name"], answer["serverInfo"]["version"]);
     println!("revision    {}", answer["protocolVersion"]);

@@ -11,6 +11,7 @@
 pub mod baseline;
 pub mod cli;
 pub mod failure;
+pub mod grp;
 pub mod host;
 pub mod http_session;
 pub mod ledger;

@@ -1,6 +1,7 @@
 //! `mock-hosts`: ADP and APP hosts on this machine, for people who write connectors.
 
 mod start;
+mod start_grp;
 
 use clap::Parser;
 
@@ -12,6 +13,18 @@ async fn main() -> std::process::ExitCode {
         )
         .with_writer(std::io::stderr)
         .init();
+    // The GRP host is a program of its own behind the same name.
+    let mut args = std::env::args_os();
+    if args.by_ref().nth(1).is_some_and(|first| first == "grp") {
+        let rest = std::iter::once("mock-hosts grp".into()).chain(args);
+        return match start_grp::run(start_grp::Options::parse_from(rest)).await {
+            Ok(()) => std::process::ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("mock-hosts grp: {error}");
+                std::process::ExitCode::from(3)
+            }
+        };
+    }
     match start::run(start::Options::parse()).await {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {

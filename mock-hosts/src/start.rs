@@ -17,6 +17,7 @@ Try it:
   mock-hosts --persona flaky-stream            streams that break, reads that are reset
   mock-hosts --plan faults.toml                faults of your own
   mock-hosts --data ./hosts --port 8710        rooms that survive a restart, at fixed addresses
+  mock-hosts grp --help                        a GRP room host instead
 
 A plan names what happens when, and how often:
   seed = 7

@@ -34,6 +34,8 @@ pub struct RunContext {
     pub saboteur: Option<crate::prove::Saboteur>,
     /// Longest wait for what should happen soon, when shorter than the step's own.
     pub patience: Option<Duration>,
+    /// The GRP host that the GRP features judge.
+    pub grp: crate::grp::Target,
 }
 
 impl RunContext {
@@ -80,6 +82,8 @@ pub struct World {
     pub calls: BTreeMap<String, (String, Value, crate::mcp::Call)>,
     /// Whether the target ever answered.
     pub answered: bool,
+    /// Everything of a GRP scenario.
+    pub grp: crate::grp::Stage,
 }
 
 impl fmt::Debug for World {
@@ -131,6 +135,7 @@ impl World {
             history: Vec::new(),
             calls: BTreeMap::new(),
             answered: false,
+            grp: crate::grp::Stage::default(),
         })
     }
 

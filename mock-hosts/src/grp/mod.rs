@@ -136,10 +136,14 @@ impl Drop for StopOnDrop {
     }
 }
 
+/// Installs the TLS provider of the process, unless somebody did.
+pub fn install_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// An HTTP client builder with the one TLS provider of the project.
 pub(crate) fn http_client() -> reqwest::ClientBuilder {
-    // Whoever comes first installs it; the others find it there.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    install_tls();
     reqwest::Client::builder()
 }
 
