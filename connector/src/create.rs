@@ -43,7 +43,7 @@ impl Core {
             let path = ["v1", "rooms"];
             let sent = self.http.exchange(host, &Request::post(&path, envelope.value())).await;
             let cause = match self.classify(host.as_str(), "create", envelope.hash(), sent)? {
-                Ok(body) => match self.adopt_creation(host, &envelope, &body) {
+                Ok(body) => match self.adopt_creation(host, &envelope, &body).await {
                     Ok(row) => return self.created(row, &envelope),
                     Err(e) => e,
                 },
@@ -138,7 +138,7 @@ impl Core {
     }
 
     /// The answer must prove that the submitted event is the room's first record.
-    fn adopt_creation(
+    async fn adopt_creation(
         &self,
         host: &AllowedOrigin,
         envelope: &VerifiedEnvelope,
@@ -164,7 +164,9 @@ impl Core {
             "envelope": envelope.value(),
         });
         let row = self.store.write(|tx| RoomRow::ensure(tx, host.as_str(), id))?;
-        let done = self.commit(row.id, vec![Received::check(record, id)], Source::Live)?;
+        let received = vec![Received::check(record, id)];
+        self.obtain_packs(&received).await;
+        let done = self.commit(row.id, received, Source::Live)?;
         if let Some(f) = done.fault {
             return Err(f.to_error(host.as_str(), id));
         }

@@ -258,6 +258,34 @@ impl Http {
         }
     }
 
+    /// Reads a public document by its full address, without a token, from an allowed origin.
+    ///
+    /// # Errors
+    /// `host_not_allowed` for any other origin; transport codes; `host_error`.
+    pub async fn fetch(&self, address: &str, cap: usize) -> Result<Vec<u8>, ToolError> {
+        let url =
+            url::Url::parse(address).map_err(|_| not_allowed(address, "not an absolute URL"))?;
+        let origin = Origin::of(&url).map_err(|e| not_allowed(address, &e.to_string()))?;
+        let to = self.host(origin.as_str()).or_else(|_| self.profile_service(origin.as_str()))?;
+        let path: Vec<String> =
+            url.path_segments().into_iter().flatten().map(|s| percent_decode(s)).collect();
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        let query: Vec<(&str, String)> =
+            pairs.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
+        let request = Request::get(&path).query(&query);
+        let response = self.send(&to, &request, "*/*", Some(self.tuning.request_timeout())).await?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Err(ToolError::new(
+                "host_error",
+                format!("the document is not served: HTTP status {status}"),
+            )
+            .with(json!({ "status": status })));
+        }
+        read_capped(&to, response, cap).await
+    }
+
     /// Opens an event stream.
     ///
     /// # Errors
@@ -343,6 +371,26 @@ impl Reply {
             self.body["error"]["code"].as_str().is_some_and(|c| ErrorCode::from_text(c).is_some());
         (400..500).contains(&self.status) && self.status != 408 || (self.status >= 500 && known)
     }
+}
+
+/// One path segment as it was before it was encoded.
+fn percent_decode(segment: &str) -> String {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).and_then(|h| std::str::from_utf8(h).ok());
+        match hex.and_then(|h| u8::from_str_radix(h, 16).ok()) {
+            Some(byte) if first == b'%' => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn is_code(text: &str) -> bool {

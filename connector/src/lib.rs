@@ -28,6 +28,7 @@ pub mod keystore;
 pub mod lifecycle;
 pub mod live;
 pub mod operator;
+mod packs;
 mod profiles;
 pub mod rate;
 pub mod resources;
@@ -42,6 +43,7 @@ pub mod text;
 pub mod tools;
 pub mod transport;
 pub mod views;
+mod watch;
 pub mod write;
 
 pub use cli::run_cli;

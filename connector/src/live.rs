@@ -133,10 +133,6 @@ impl Core {
             self.live.set_mode(room, if ended.refused { Mode::Poll } else { Mode::Stream });
             failures = if ended.progress { 0 } else { failures.saturating_add(1) };
             let pause = if ended.refused {
-                // No stream here: history it is.
-                if let Err(e) = self.sync_room(room).await {
-                    tracing::debug!(code = %e.code, "polling a room failed");
-                }
                 Duration::from_millis(self.tuning.poll_ms)
             } else {
                 backoff(self.tuning.backoff_base_ms, self.tuning.backoff_max_ms, failures)
@@ -162,11 +158,12 @@ impl Core {
                 tracing::debug!(room = %row.room_id, code = %e.code, "no event stream");
                 let status = e.data["status"].as_u64().unwrap_or(0);
                 ended.refused = matches!(status, 404 | 405 | 406 | 501) || e.code == "bad_response";
-                // A transport failure says nothing about the history: catch up with what is there.
-                if matches!(status, 401 | 403) {
-                    let _ = self.sync_room(room).await;
-                    ended.gone = !self.still_member(room);
+                // No stream, but the history may be there: every attempt catches up.
+                if let Ok(after) = self.sync_room(room).await {
+                    ended.progress = after.tip != row.tip;
                 }
+                ended.gone = self.suspended(room)
+                    || (matches!(status, 401 | 403) && !self.still_member(room));
                 return ended;
             }
         };
@@ -259,7 +256,9 @@ impl Core {
         row: &RoomRow,
         value: Value,
     ) -> Result<bool, ToolError> {
-        let received = Received::check(value, &row.room_id);
+        let received = [Received::check(value, &row.room_id)];
+        self.obtain_packs(&received).await;
+        let [received] = received;
         let lock = self.room_lock(room);
         let guard = lock.lock().await;
         let tip = self.store.read(|c| RoomRow::get(c, room))?.tip.map_or(0, |t| t.seq);

@@ -10,6 +10,33 @@ use crate::http::{AllowedOrigin, Request};
 use crate::store::parse_json;
 use crate::sync::list_of;
 
+/// Members of a profile that services show; others are not materialized (APP).
+const MATERIALIZED: [&str; 10] = [
+    "id",
+    "name",
+    "description",
+    "avatar_url",
+    "provider",
+    "capabilities",
+    "service_endpoints",
+    "links",
+    "delegations",
+    "extra",
+];
+
+/// The current document as the signed event makes it: the service's word is not needed.
+fn signed_document(envelope: &VerifiedEnvelope) -> Value {
+    let mut document: Map<String, Value> = envelope
+        .payload()
+        .iter()
+        .filter(|(name, _)| MATERIALIZED.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    document.insert("updated_at".to_owned(), json!(envelope.created_at()));
+    document.insert("event_id".to_owned(), json!(envelope.hash()));
+    Value::Object(document)
+}
+
 /// What a verified profile envelope says, as members show it.
 fn view(envelope: &VerifiedEnvelope) -> Value {
     let p = envelope.payload();
@@ -142,16 +169,18 @@ impl Core {
             let cause = match self.classify(service.as_str(), "profile", envelope.hash(), sent)? {
                 Ok(document) => {
                     let named = document["event_id"].as_str();
+                    let ours =
+                        profile.iter().filter(|(name, _)| MATERIALIZED.contains(&name.as_str()));
                     if named.is_none_or(|id| id == envelope.hash().to_string())
-                        && document["id"] == self.me().as_str()
+                        && ours.clone().all(|(name, value)| document.get(name) == Some(value))
                     {
                         self.drop_outbox(envelope.hash())?;
                         self.keep_profile(service, self.me(), Some(&envelope))?;
-                        return Ok((document, envelope.value().clone()));
+                        return Ok((signed_document(&envelope), envelope.value().clone()));
                     }
                     ToolError::new(
                         "response_mismatch",
-                        "the profile service answered with another profile",
+                        "the profile service answered with another document than the signed one",
                     )
                 }
                 Err(crate::write::Attempt::Refused(e, max_seen)) => {
@@ -174,7 +203,7 @@ impl Core {
             {
                 self.drop_outbox(envelope.hash())?;
                 self.keep_profile(service, self.me(), Some(&envelope))?;
-                return Ok((Value::Object(envelope.payload().clone()), envelope.value().clone()));
+                return Ok((signed_document(&envelope), envelope.value().clone()));
             }
             return Err(ToolError::new(
                 "write_uncertain",

@@ -76,6 +76,7 @@ pub async fn serve(settings: Settings, stdio: bool) -> Result<(), ServeError> {
             }
         }
     });
+    tokio::spawn(core.clone().watch_store());
     if stdio {
         tokio::select! {
             done = serve_stdio(&core) => done?,

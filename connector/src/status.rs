@@ -146,13 +146,15 @@ impl Core {
         })
     }
 
-    /// Sets this agent's own status: a request under a JWT, no event.
+    /// Sets this agent's own status: a request under a JWT, no event. `seen` is the latest seq
+    /// the agent has read or was shown.
     ///
     /// # Errors
     /// The protocol's code.
     pub async fn set_status(
         &self,
         row: &RoomRow,
+        seen: u64,
         mut body: Map<String, Value>,
     ) -> Result<Value, ToolError> {
         let host = self.http.host(&row.host)?;
@@ -162,7 +164,7 @@ impl Core {
         }
         if !has_hash {
             // What the agent has read is what it has seen.
-            let seq = body.get("seen_seq").and_then(crate::args::integer).unwrap_or(row.read_seq);
+            let seq = body.get("seen_seq").and_then(crate::args::integer).unwrap_or(seen);
             if let Some(record) = self.store.read(|c| row.record(c, seq))? {
                 body.insert("seen_seq".to_owned(), json!(seq));
                 body.insert("seen_hash".to_owned(), json!(record.hash));

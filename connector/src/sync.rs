@@ -45,6 +45,12 @@ impl Received {
         self.checked.as_ref().ok().map(|c| *c.envelope().hash())
     }
 
+    /// The payload, when the record is sound by itself and may declare types.
+    pub fn declares_types(&self) -> Option<&serde_json::Map<String, Value>> {
+        let envelope = self.checked.as_ref().ok()?.envelope();
+        matches!(envelope.event_type(), "room.create" | "type.define").then(|| envelope.payload())
+    }
+
     /// Why it is not sound by itself.
     pub fn error(&self) -> Option<&RecordError> {
         self.checked.as_ref().err()
@@ -368,6 +374,7 @@ impl Core {
             }
             let room_id = row.room_id.clone();
             let checked = crate::store::blocking(|| check_all(page, &room_id));
+            self.obtain_packs(&checked).await;
             let done = self.commit(room, checked, Source::History)?;
             if let Some(f) = done.fault {
                 return Err(f

@@ -336,7 +336,9 @@ impl Core {
         body: Value,
     ) -> Result<Attempt, ToolError> {
         let value = if body["record"].is_object() { body["record"].clone() } else { body };
-        let received = Received::check(value, &row.room_id);
+        let received = [Received::check(value, &row.room_id)];
+        self.obtain_packs(&received).await;
+        let [received] = received;
         let mismatch = |what: String| {
             ToolError::new("response_mismatch", format!("the host's answer to the write {what}"))
                 .with(json!({ "host": row.host, "room_id": row.room_id, "event_id": envelope.hash() }))

@@ -308,7 +308,9 @@ impl Call {
                 body.insert(name.to_owned(), json!(n));
             }
         }
-        let status = self.core.set_status(&row, body).await?;
+        // Read, or shown in this session: both were seen.
+        let shown = self.session.presented(row.id).map_or(0, |head| head.seq);
+        let status = self.core.set_status(&row, row.read_seq.max(shown), body).await?;
         Ok(json!({ "status": status, "sync": self.sync(row.id)? }))
     }
 

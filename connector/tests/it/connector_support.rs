@@ -118,6 +118,23 @@ impl Connector {
         }
     }
 
+    /// Calls until the call fails; its `error` object.
+    #[track_caller]
+    pub fn raw_until_error(&mut self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
+        let at = std::panic::Location::caller();
+        async move {
+            let deadline = tokio::time::Instant::now() + PATIENCE;
+            loop {
+                let answer = self.raw_call(tool, arguments.clone()).await;
+                if answer["result"]["isError"] == true {
+                    let text = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+                    return ap_protocol::json::parse(text.as_bytes()).unwrap()["error"].clone();
+                }
+                assert!(tokio::time::Instant::now() < deadline, "{at}: no error yet: {answer}");
+            }
+        }
+    }
+
     async fn raw_call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.post_call(tool, arguments).await;
         self.answer(id).await
@@ -143,6 +160,14 @@ impl Connector {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Resident memory (KiB), 0 where the system does not tell.
+    pub fn memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+        line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     }
 
     /// kill -9.
@@ -207,6 +232,18 @@ impl Scene {
 
     pub fn state_dir(&self) -> PathBuf {
         self.dir.path().join("state")
+    }
+
+    /// Runs `ap-connector room …` and returns what it printed.
+    pub fn operator(&self, args: &[&str]) -> String {
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_ap-connector"))
+            .args(["room", args[0], "--provision"])
+            .arg(&self.provision)
+            .args(&args[1..])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
     }
 
     pub async fn connector(&self) -> Connector {
