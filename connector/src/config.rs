@@ -136,6 +136,9 @@ pub struct Tuning {
     pub idle_timeout_ms: u64,
     /// Pause between history reads where the host refuses a stream (ms).
     pub poll_ms: u64,
+    /// Pause between looks at the history while a stream is up (ms): a stream may swallow
+    /// events and look alive.
+    pub resync_ms: u64,
     /// Pause between looks at a pending join request (ms).
     pub join_poll_ms: u64,
     /// Records asked for in one page.
@@ -146,7 +149,7 @@ pub struct Tuning {
     pub claim_lease_ms: u64,
     /// Own limit on signed writes a minute, in one room.
     pub writes_per_minute: u32,
-    /// How long an agent status list is served from memory (ms).
+    /// How long a profile is served from the state database (ms).
     pub profile_cache_ms: u64,
 }
 
@@ -159,6 +162,7 @@ impl Default for Tuning {
             backoff_max_ms: 30_000,
             idle_timeout_ms: 90_000,
             poll_ms: 5_000,
+            resync_ms: 30_000,
             join_poll_ms: 2_000,
             page_limit: 500,
             max_response_bytes: 64 * 1024 * 1024,
@@ -376,5 +380,30 @@ impl Settings {
     /// The identity.
     pub fn agent_id(&self) -> AgentId {
         self.key.agent_id()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_origins_only() {
+        for good in
+            ["https://a.example", "https://A.example/", "http://127.0.0.1:8080", "http://[::1]:1"]
+        {
+            assert!(bare_origin(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "http://a.example",
+            "https://a.example/x",
+            "https://a.example?x",
+            "https://u@a.example",
+            "https://a.example.",
+            "a.example",
+            "file:///etc",
+        ] {
+            assert!(bare_origin(bad).is_err(), "{bad}");
+        }
     }
 }

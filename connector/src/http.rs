@@ -268,7 +268,7 @@ impl Http {
         let origin = Origin::of(&url).map_err(|e| not_allowed(address, &e.to_string()))?;
         let to = self.host(origin.as_str()).or_else(|_| self.profile_service(origin.as_str()))?;
         let path: Vec<String> =
-            url.path_segments().into_iter().flatten().map(|s| percent_decode(s)).collect();
+            url.path_segments().into_iter().flatten().map(percent_decode).collect();
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         let query: Vec<(&str, String)> =

@@ -182,11 +182,30 @@ impl Core {
         let mut stream = response.bytes_stream();
         let idle = Duration::from_millis(self.tuning.idle_timeout_ms);
         let mut events = Vec::new();
+        let mut last_byte = tokio::time::Instant::now();
+        let mut next_look = last_byte + Duration::from_millis(self.tuning.resync_ms);
         loop {
-            let chunk = match tokio::time::timeout(idle, stream.next()).await {
+            let now = tokio::time::Instant::now();
+            if now >= next_look {
+                // A stream may swallow events and look alive: the history is asked too.
+                next_look = now + Duration::from_millis(self.tuning.resync_ms);
+                match self.sync_room(room).await {
+                    Ok(after) => ended.progress |= after.tip != row.tip,
+                    Err(_) if self.suspended(room) => {
+                        ended.gone = true;
+                        return ended;
+                    }
+                    Err(e) => tracing::debug!(code = %e.code, "a look at the history failed"),
+                }
+            }
+            let wake = next_look.min(last_byte + idle);
+            let chunk = match tokio::time::timeout_at(wake, stream.next()).await {
                 Ok(Some(Ok(chunk))) => chunk,
-                Ok(Some(Err(_)) | None) | Err(_) => return ended,
+                Ok(Some(Err(_)) | None) => return ended,
+                Err(_) if tokio::time::Instant::now() >= last_byte + idle => return ended,
+                Err(_) => continue,
             };
+            last_byte = tokio::time::Instant::now();
             if let Err(e) = parser.push(&chunk, &mut events) {
                 tracing::debug!(room = %row.room_id, error = %e, "the event stream is given up");
                 return ended;
