@@ -45,7 +45,7 @@ impl Call {
         let as_json = |list: Option<Vec<String>>| list.map(|l| json!(l).to_string());
         let (types, actors) = (as_json(args.list("types")), as_json(args.list("actors")));
         let unread = args.flag("unread_only") == Some(true);
-        let mut records = self.core.store.read(|c| {
+        let (row, mut records) = self.core.store.read(|c| {
             let row = RoomRow::get(c, row.id)?;
             let mut after = args.number("after_seq").unwrap_or(0);
             if unread {
@@ -55,14 +55,15 @@ impl Call {
             let before = args
                 .number("before_seq")
                 .map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
-            row.records_where(
+            let records = row.records_where(
                 c,
                 "AND seq > ?2 AND seq < ?3
                  AND (?4 IS NULL OR type IN (SELECT value FROM json_each(?4)))
                  AND (?5 IS NULL OR actor IN (SELECT value FROM json_each(?5)))
                  AND (?6 = 0 OR countable = 1) ORDER BY seq LIMIT ?7",
                 &[&after, &before, &types, &actors, &unread, &((limit + 1) as i64)],
-            )
+            )?;
+            Ok::<_, ToolError>((row, records))
         })?;
         let more = records.len() > limit;
         records.truncate(limit);
@@ -82,7 +83,7 @@ impl Call {
         {
             self.core.advance_read(row.id, last)?;
         }
-        let mut result = json!({ "items": items, "sync": self.sync(row.id)? });
+        let mut result = json!({ "items": items, "sync": self.sync_of(&row)? });
         if more {
             result["next_after_seq"] = json!(last);
         }

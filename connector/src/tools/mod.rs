@@ -172,13 +172,21 @@ impl Call {
 
     /// SyncState of a room as it is now; the agent has then been shown its head.
     fn sync(&self, room: i64) -> Result<Value, ToolError> {
+        let row = self.core.store.read(|c| RoomRow::get(c, room))?;
+        self.sync_of(&row)
+    }
+
+    /// SyncState for a result whose content was read from `pinned` or later. The head shown is
+    /// `pinned`'s: never ahead of what the agent was given, whatever came in since.
+    fn sync_of(&self, pinned: &RoomRow) -> Result<Value, ToolError> {
         let now = self.core.clock.now_ms();
-        let subscribed = self.core.live.subscribed(room);
-        let (sync, head) = self.core.store.read(|c| {
-            let row = RoomRow::get(c, room)?;
-            Ok::<_, ToolError>((views::sync_state(c, &row, subscribed, now)?, row.head))
+        let subscribed = self.core.live.subscribed(pinned.id);
+        let sync = self.core.store.read(|c| {
+            let mut row = RoomRow::get(c, pinned.id)?;
+            (row.tip, row.head) = (pinned.tip, pinned.head);
+            views::sync_state(c, &row, subscribed, now)
         })?;
-        self.session.present(room, head);
+        self.session.present(pinned.id, pinned.head);
         Ok(sync)
     }
 }

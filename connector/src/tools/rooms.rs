@@ -182,8 +182,9 @@ impl Call {
             })?;
         }
         self.core.tend_stream(row.id)?;
+        let pinned = self.core.store.read(|c| RoomRow::get(c, row.id))?;
         let room = self.room_view(row.id, true)?;
-        let mut result = json!({ "room": room, "sync": self.sync(row.id)? });
+        let mut result = json!({ "room": room, "sync": self.sync_of(&pinned)? });
         if result["room"]["active_turn"].is_object() {
             result["active_turn"] = result["room"]["active_turn"].clone();
         }
@@ -195,8 +196,9 @@ impl Call {
         if args.flag("refresh") == Some(true) {
             self.core.sync_room(row.id).await?;
         }
+        let pinned = self.core.store.read(|c| RoomRow::get(c, row.id))?;
         let room = self.room_view(row.id, args.flag("include_types").unwrap_or(true))?;
-        Ok(json!({ "room": room, "sync": self.sync(row.id)? }))
+        Ok(json!({ "room": room, "sync": self.sync_of(&pinned)? }))
     }
 
     pub(super) fn room_view(&self, room: i64, include_types: bool) -> Result<Value, ToolError> {
@@ -237,7 +239,7 @@ impl Call {
             }
             members.push(member);
         }
-        let mut result = json!({ "members": members, "sync": self.sync(row.id)? });
+        let mut result = json!({ "members": members, "sync": self.sync_of(&row)? });
         if let Some(next) = next {
             result["next_cursor"] = json!(next);
         }
@@ -268,7 +270,7 @@ impl Call {
                 records.iter().rev().map(|r| views::timeline_item(&row, r)).collect();
             result["recent"] = json!(recent);
         }
-        result["sync"] = self.sync(row.id)?;
+        result["sync"] = self.sync_of(&row)?;
         Ok(result)
     }
 

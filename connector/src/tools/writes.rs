@@ -131,16 +131,16 @@ impl Call {
             Written::Sent(record) => {
                 let item = views::timeline_item(&row, &record);
                 Ok(
-                    json!({ "status": "sent", "record": record.body, "item": item, "sync": self.sync(room)? }),
+                    json!({ "status": "sent", "record": record.body, "item": item, "sync": self.sync_of(&row)? }),
                 )
             }
             Written::Rejected(base) => {
                 let changes = self.core.changes_since(&row, base.seq)?;
-                Ok(json!({ "status": "rejected", "changes": changes, "sync": self.sync(room)? }))
+                Ok(json!({ "status": "rejected", "changes": changes, "sync": self.sync_of(&row)? }))
             }
             Written::Held(draft) => {
                 let changes = self.core.changes_since(&row, draft.base.seq)?;
-                let sync = self.sync(room)?;
+                let sync = self.sync_of(&row)?;
                 let view = drafts::view(&draft, &row, sync.clone());
                 Ok(json!({ "status": "held", "draft": view, "changes": changes, "sync": sync }))
             }
@@ -187,7 +187,7 @@ impl Call {
         let draft = self.core.store.read(|c| drafts::get(c, args.required("draft_id")))?;
         let row = self.core.store.read(|c| RoomRow::get(c, draft.room))?;
         let changes = self.core.changes_since(&row, draft.base.seq)?;
-        let sync = self.sync(row.id)?;
+        let sync = self.sync_of(&row)?;
         let view = drafts::view(&draft, &row, sync.clone());
         Ok(json!({ "draft": view, "changes": changes, "sync": sync }))
     }
