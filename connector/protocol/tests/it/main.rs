@@ -2,6 +2,7 @@
 //!
 //! Cases with fixed input live in `vectors/`; here is what needs a second implementation,
 //! a generator of inputs, or a long run.
+#![allow(clippy::unwrap_used)] // in a test a panic is the report
 
 mod archive;
 mod canonical;

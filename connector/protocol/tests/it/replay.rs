@@ -54,7 +54,7 @@ fn event(a: &Attempt, request: usize) -> (&'static str, Value) {
         18 => ("room.join.review", json!({ "request": ask, "decision": "reject" })),
         19 => (
             "room.update",
-            json!({ "policy": { "max_speakers": 2, "observer_allowed": a.target % 2 == 0 } }),
+            json!({ "policy": { "max_speakers": 2, "observer_allowed": a.target.is_multiple_of(2) } }),
         ),
         20 => ("room.update", json!({ "end_time": END + 1_000_000 })),
         21 => ("type.define", json!({ "use": "adp:moderation/1.0" })),
