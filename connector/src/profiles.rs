@@ -10,31 +10,9 @@ use crate::http::{AllowedOrigin, Request};
 use crate::store::parse_json;
 use crate::sync::list_of;
 
-/// Members of a profile that services show; others are not materialized (APP).
-const MATERIALIZED: [&str; 10] = [
-    "id",
-    "name",
-    "description",
-    "avatar_url",
-    "provider",
-    "capabilities",
-    "service_endpoints",
-    "links",
-    "delegations",
-    "extra",
-];
-
 /// The current document as the signed event makes it: the service's word is not needed.
 fn signed_document(envelope: &VerifiedEnvelope) -> Value {
-    let mut document: Map<String, Value> = envelope
-        .payload()
-        .iter()
-        .filter(|(name, _)| MATERIALIZED.contains(&name.as_str()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    document.insert("updated_at".to_owned(), json!(envelope.created_at()));
-    document.insert("event_id".to_owned(), json!(envelope.hash()));
-    Value::Object(document)
+    ap_protocol::profile::materialize(envelope).unwrap_or(Value::Null)
 }
 
 /// What a verified profile envelope says, as members show it.

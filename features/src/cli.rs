@@ -337,7 +337,12 @@ async fn run_host(args: RunArgs, host: &str) -> Result<Exit, Stop> {
     let cases = selection.apply(crate::host::load().map_err(defect)?);
     if args.list {
         for case in &cases {
-            println!("{}  [{}] {}", case.id, case.level.as_str(), case.requirements.join(" "));
+            mock_hosts::say!(
+                "{}  [{}] {}",
+                case.id,
+                case.level.as_str(),
+                case.requirements.join(" ")
+            );
         }
         return Ok(if cases.is_empty() { Exit::NothingObserved } else { Exit::Conformant });
     }
@@ -380,7 +385,12 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
     });
     if args.list {
         for case in &cases {
-            println!("{}  [{}] {}", case.id, case.level.as_str(), case.requirements.join(" "));
+            mock_hosts::say!(
+                "{}  [{}] {}",
+                case.id,
+                case.level.as_str(),
+                case.requirements.join(" ")
+            );
         }
         return Ok(if cases.is_empty() { Exit::NothingObserved } else { Exit::Conformant });
     }
@@ -412,11 +422,14 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
         (None, _) => run.target.display(),
     };
     let run = Arc::new(run);
-    println!("{} scenarios against {judged} (seed {seed})\n", cases.len() * args.repeat as usize,);
+    mock_hosts::say!(
+        "{} scenarios against {judged} (seed {seed})\n",
+        cases.len() * args.repeat as usize,
+    );
     let jobs = args.jobs.unwrap_or_else(default_jobs);
     let reports = run_cases(&run, &cases, jobs, args.repeat, |case| {
         if !args.quiet {
-            println!("{}", terminal::line(case, style));
+            mock_hosts::say!("{}", terminal::line(case, style));
         }
     })
     .await;
@@ -445,7 +458,7 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
     report.stale_baseline = baseline.apply(&mut report.cases);
     report.conclude();
     report::write(&report, &args.outputs.outputs()).map_err(usage)?;
-    print!("{}", terminal::summary(&report, style));
+    mock_hosts::put!("{}", terminal::summary(&report, style));
     Ok(report.verdict)
 }
 
@@ -473,7 +486,7 @@ async fn prove_grp(args: ProveGrpArgs) -> Result<Exit, Stop> {
     let _panics = quiet_panics();
     let jobs = args.jobs.unwrap_or_else(default_jobs);
     let matrix = grp::prove::run(context, &cases, jobs, defect_name).await;
-    print!("{}", matrix.render());
+    mock_hosts::put!("{}", matrix.render());
     if !matrix.unsound.is_empty() {
         return Ok(Exit::Defect);
     }
@@ -556,7 +569,7 @@ fn merge(args: MergeArgs) -> Result<Exit, Stop> {
     let all = report::merge(reports).map_err(usage)?;
     report::write(&all, &args.outputs.outputs()).map_err(usage)?;
     let style = terminal::Style { colour: std::io::stdout().is_terminal() };
-    print!("{}", terminal::summary(&all, style));
+    mock_hosts::put!("{}", terminal::summary(&all, style));
     Ok(all.verdict)
 }
 
@@ -564,12 +577,12 @@ fn explain(id: &str, features: Option<&Path>) -> Result<Exit, Stop> {
     let ledger = Ledger::embedded().map_err(defect)?;
     let cases = suite::load(features).map_err(defect)?;
     if let Some(r) = ledger.get(id) {
-        println!("{} ({}, section {})\n  {}", r.id, r.level, r.section, r.text);
+        mock_hosts::say!("{} ({}, section {})\n  {}", r.id, r.level, r.section, r.text);
         if let Some(reason) = &r.excluded {
-            println!("\nexcluded: {reason}");
+            mock_hosts::say!("\nexcluded: {reason}");
         }
         for case in cases.iter().filter(|c| c.requirements.iter().any(|x| x == id)) {
-            println!("\n{} [{}]\n  {}", case.id, case.level.as_str(), case.name);
+            mock_hosts::say!("\n{} [{}]\n  {}", case.id, case.level.as_str(), case.name);
         }
         return Ok(Exit::Conformant);
     }
@@ -577,18 +590,18 @@ fn explain(id: &str, features: Option<&Path>) -> Result<Exit, Stop> {
     let Some(case) = found.first() else {
         return Err(usage(format!("{id} is neither a requirement nor a scenario")));
     };
-    println!("{} [{}]\n{}: {}\n", case.id, case.level.as_str(), case.feature, case.name);
+    mock_hosts::say!("{} [{}]\n{}: {}\n", case.id, case.level.as_str(), case.feature, case.name);
     if let Some(d) = &case.description {
-        println!("{}\n", d.trim());
+        mock_hosts::say!("{}\n", d.trim());
     }
     for step in &case.steps {
-        println!("  {}{}", step.keyword, step.value);
+        mock_hosts::say!("  {}{}", step.keyword, step.value);
         for line in step.docstring.iter().flat_map(|d| d.lines()) {
-            println!("      {line}");
+            mock_hosts::say!("      {line}");
         }
     }
     for r in case.requirements.iter().filter_map(|id| ledger.get(id)) {
-        println!("\n{} ({}, section {})\n  {}", r.id, r.level, r.section, r.text);
+        mock_hosts::say!("\n{} ({}, section {})\n  {}", r.id, r.level, r.section, r.text);
     }
     Ok(Exit::Conformant)
 }
@@ -675,7 +688,7 @@ async fn prove(
     let control = run_cases(&honest, &wanted, jobs, 1, |_| ()).await;
     let holds: BTreeSet<&str> =
         control.iter().filter(|c| c.status == Status::Passed).map(|c| c.id.as_str()).collect();
-    println!("{} saboteurs; {} scenarios hold without one\n", chosen.len(), holds.len());
+    mock_hosts::say!("{} saboteurs; {} scenarios hold without one\n", chosen.len(), holds.len());
     let (mut survivors, mut killers) = (0, BTreeSet::new());
     for s in chosen {
         let cases: Vec<Case> =
@@ -699,16 +712,16 @@ async fn prove(
             reports.iter().filter(|c| c.status == Status::Failed).map(|c| c.id.as_str()).collect();
         killers.extend(caught.iter().map(|id| (*id).to_owned()));
         let word = if caught.is_empty() { "SURVIVES" } else { "caught  " };
-        println!("{word} {:<26} {} ({} of {})", s.name, s.what, caught.len(), cases.len());
+        mock_hosts::say!("{word} {:<26} {} ({} of {})", s.name, s.what, caught.len(), cases.len());
         for id in &caught {
-            println!("           {id}");
+            mock_hosts::say!("           {id}");
         }
         survivors += usize::from(caught.is_empty());
     }
     let musts = suite.iter().filter(|c| c.level == Level::Must).count();
     let covered =
         suite.iter().filter(|c| c.level == Level::Must && killers.contains(&c.id)).count();
-    println!(
+    mock_hosts::say!(
         "\n{survivors} saboteurs survive; {covered} of {musts} MUST scenarios caught one here"
     );
     Ok(if survivors == 0 { Exit::Conformant } else { Exit::NotConformant })
@@ -717,7 +730,7 @@ async fn prove(
 async fn doctor(args: &TargetArgs) -> Result<Exit, Stop> {
     let target = args.command()?;
     let profile = args.profile(&target)?;
-    println!("command     {}", target.display());
+    mock_hosts::say!("command     {}", target.display());
     let mut run = RunContext {
         target,
         profile,
@@ -727,16 +740,20 @@ async fn doctor(args: &TargetArgs) -> Result<Exit, Stop> {
         grp: Target::default(),
     };
     let answer = probe(&mut run).await?;
-    println!("server      {} {}", answer["serverInfo"]["name"], answer["serverInfo"]["version"]);
-    println!("revision    {}", answer["protocolVersion"]);
-    println!("profile     {}", run.profile.name);
-    println!("claims      {}", run.profile.capabilities().join(", "));
+    mock_hosts::say!(
+        "server      {} {}",
+        answer["serverInfo"]["name"],
+        answer["serverInfo"]["version"]
+    );
+    mock_hosts::say!("revision    {}", answer["protocolVersion"]);
+    mock_hosts::say!("profile     {}", run.profile.name);
+    mock_hosts::say!("claims      {}", run.profile.capabilities().join(", "));
     let tools = run.profile.tools();
-    println!("tools       {} of {}", tools.len(), crate::profile::TOOLS.len());
+    mock_hosts::say!("tools       {} of {}", tools.len(), crate::profile::TOOLS.len());
     let missing: Vec<&str> =
         crate::profile::TOOLS.iter().filter(|t| !tools.iter().any(|x| x == *t)).copied().collect();
     if !missing.is_empty() {
-        println!("not offered {}", missing.join(", "));
+        mock_hosts::say!("not offered {}", missing.join(", "));
     }
     Ok(Exit::Conformant)
 }
@@ -750,7 +767,7 @@ fn vectors(command: &str, prefix: &str, details: bool, as_json: bool) -> Result<
     let patience = std::time::Duration::from_secs(20);
     let report = ap_vectors::drive::run(command, &cases, details, patience).map_err(usage)?;
     if as_json {
-        println!("{:#}", report.to_json());
+        mock_hosts::say!("{:#}", report.to_json());
     } else {
         report.write_text(&mut std::io::stdout().lock()).map_err(defect)?;
     }
@@ -794,11 +811,11 @@ fn ledger(write: Option<&Path>, open: bool, broken: Option<(&str, &Path)>) -> Re
             (0, Some(reason)) => reason.clone(),
             (n, _) => format!("{n} scenarios"),
         };
-        println!("{:<28} {:<10} {note}", r.id, r.level);
+        mock_hosts::say!("{:<28} {:<10} {note}", r.id, r.level);
     }
     if open {
         for id in ledger.never_failed(&cases) {
-            println!("never seen to fail: {id}");
+            mock_hosts::say!("never seen to fail: {id}");
         }
     }
     let drift = ledger.drift(&cases);

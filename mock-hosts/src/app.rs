@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use ap_protocol::profile::MEMBERS;
 use ap_protocol::{AgentId, ErrorCode, PROFILE_PROTOCOL, VerifiedEnvelope};
 use serde_json::{Map, Value, json};
 
@@ -11,20 +12,6 @@ use crate::host::HostInner;
 use crate::route::Route;
 use crate::serve::{Exchange, page};
 use crate::sync::lock;
-
-/// Members of a profile document that are materialized.
-const MEMBERS: &[&str] = &[
-    "id",
-    "name",
-    "description",
-    "avatar_url",
-    "provider",
-    "capabilities",
-    "service_endpoints",
-    "links",
-    "delegations",
-    "extra",
-];
 
 /// Accepted envelopes of each agent, in order of acceptance (and so of nonce).
 #[derive(Debug, Default)]

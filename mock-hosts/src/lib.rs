@@ -42,6 +42,7 @@ mod nonces;
 mod openapi;
 mod peer;
 mod route;
+mod say;
 mod serve;
 mod store;
 mod sync;

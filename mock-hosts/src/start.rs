@@ -135,7 +135,7 @@ fn file(path: &Path) -> impl FnOnce(std::io::Error) -> StartError {
 pub async fn run(options: Options) -> Result<(), StartError> {
     if options.personas {
         for persona in Persona::ALL {
-            println!("{:14} {}", persona.name(), persona.about());
+            mock_hosts::say!("{:14} {}", persona.name(), persona.about());
         }
         return Ok(());
     }
@@ -335,35 +335,35 @@ fn announce(
             "provisioning": if options.provision.is_none() { provisioning } else { &Value::Null },
             "mcp_client": client,
         });
-        println!("{all}");
+        mock_hosts::say!("{all}");
         return;
     }
     for host in adp {
-        println!("ADP host {:8} {}", host.label(), host.url());
+        mock_hosts::say!("ADP host {:8} {}", host.label(), host.url());
     }
     for host in app {
-        println!("APP host {:8} {}", host.label(), host.url());
+        mock_hosts::say!("APP host {:8} {}", host.label(), host.url());
     }
     if let Some(url) = grp {
-        println!("GRP host          {url}");
+        mock_hosts::say!("GRP host          {url}");
     }
     if let (Some(room), Some(host)) = (demo, adp.first()) {
-        println!("demo room         {}/v1/rooms/{room}", host.url());
+        mock_hosts::say!("demo room         {}/v1/rooms/{room}", host.url());
     }
     if let Some(control) = control {
-        println!("control port      {}", control.url());
-        println!("control token     {}", control.token());
-        println!("monitor page      {}", control.monitor_url());
+        mock_hosts::say!("control port      {}", control.url());
+        mock_hosts::say!("control token     {}", control.token());
+        mock_hosts::say!("monitor page      {}", control.monitor_url());
     }
     if options.provision.is_some() {
-        println!("\nProvisioning document written to {}.", file.display());
+        mock_hosts::say!("\nProvisioning document written to {}.", file.display());
     } else {
-        println!(
+        mock_hosts::say!(
             "\nProvisioning document (a fresh identity; keep it private), save as provision.json:"
         );
-        println!("{provisioning:#}");
+        mock_hosts::say!("{provisioning:#}");
     }
-    println!("\nMCP client configuration:\n{client:#}\n\nCtrl-C ends it.");
+    mock_hosts::say!("\nMCP client configuration:\n{client:#}\n\nCtrl-C ends it.");
 }
 
 /// Ctrl-C or a polite kill.

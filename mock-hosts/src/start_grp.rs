@@ -62,7 +62,7 @@ fn defect(name: &str) -> Result<Defect, String> {
 pub async fn run(options: Options) -> Result<(), StartError> {
     if options.list_defects {
         for defect in Defect::ALL {
-            println!("{:28} {}", defect.name(), defect.about());
+            mock_hosts::say!("{:28} {}", defect.name(), defect.about());
         }
         return Ok(());
     }
@@ -79,8 +79,8 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         ..GrpConfig::default()
     })
     .await?;
-    println!("GRP host  {}", host.url());
-    println!("MCP       {url}/mcp and {url}/mcp/host", url = host.url());
+    mock_hosts::say!("GRP host  {}", host.url());
+    mock_hosts::say!("MCP       {url}/mcp and {url}/mcp/host", url = host.url());
     tokio::signal::ctrl_c().await?;
     Ok(())
 }

@@ -107,7 +107,7 @@ pub async fn run(wanted: Wanted) -> Result<Exit, (Exit, String)> {
     let panics = quiet_panics();
     let (began, started_at) = (Instant::now(), now_ms());
     let name = wanted.run.url.clone().unwrap_or_else(|| "the embedded ADP host".to_owned());
-    println!(
+    mock_hosts::say!(
         "{} scenarios against {name} (seed {})\n",
         wanted.cases.len() * wanted.repeat as usize,
         wanted.run.seed
@@ -122,7 +122,7 @@ pub async fn run(wanted: Wanted) -> Result<Exit, (Exit, String)> {
         .buffer_unordered(wanted.jobs.max(1))
         .inspect(|(_, case)| {
             if !wanted.quiet {
-                println!("{}", terminal::line(case, wanted.style));
+                mock_hosts::say!("{}", terminal::line(case, wanted.style));
             }
         })
         .collect()
@@ -152,7 +152,7 @@ pub async fn run(wanted: Wanted) -> Result<Exit, (Exit, String)> {
     };
     report.conclude();
     report::write(&report, &wanted.outputs).map_err(|e| (Exit::Usage, e.to_string()))?;
-    print!("{}", terminal::summary(&report, wanted.style));
+    mock_hosts::put!("{}", terminal::summary(&report, wanted.style));
     Ok(report.verdict)
 }
 

@@ -1,5 +1,6 @@
 //! The command as a person or a pipeline meets it: arguments in, exit code and reports out.
 
+mod closed_output;
 mod exit_codes;
 mod fixture;
 mod hosts;
