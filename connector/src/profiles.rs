@@ -147,8 +147,9 @@ impl Core {
             let cause = match self.classify(service.as_str(), "profile", envelope.hash(), sent)? {
                 Ok(document) => {
                     let named = document["event_id"].as_str();
-                    let ours =
-                        profile.iter().filter(|(name, _)| MATERIALIZED.contains(&name.as_str()));
+                    let ours = profile
+                        .iter()
+                        .filter(|(name, _)| ap_protocol::profile::MEMBERS.contains(&name.as_str()));
                     if named.is_none_or(|id| id == envelope.hash().to_string())
                         && ours.clone().all(|(name, value)| document.get(name) == Some(value))
                     {
