@@ -1,9 +1,8 @@
 //! Canonical JSON (RFC 8785) of strictly parsed values.
 //!
 //! Only values are canonicalized, never typed structs: a struct would drop or add members
-//! and so hash something nobody signed. The writer is our own because it is measurably
-//! faster than the serializer-based crates (`benches/jcs.rs`); the tests hold it to two of
-//! them, byte for byte.
+//! and so hash something nobody signed. The writer is our own; the tests hold it to two
+//! serializer-based crates, byte for byte, and `benches/jcs.rs` compares their speed.
 
 use std::cmp::Ordering;
 
