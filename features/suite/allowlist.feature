@@ -82,6 +82,35 @@ Feature: Nothing signed leaves the allowlist
     And the agent says "where does this go?" in "lounge"
     Then host "b" received nothing signed
 
+  @LC-23 @must
+  Scenario: Addresses that a room names lead nowhere
+    Given host "a" misbehaves
+      """
+      [[fault]]
+      when = { route = "room" }
+      action = { set = { pointer = "/url", value = "$(host b)/v1/rooms/$(room trap)" } }
+      [[fault]]
+      when = { route = "room" }
+      action = { set = { pointer = "/events_url", value = "$(host b)/v1/rooms/$(room trap)/events" } }
+      """
+    And we forget what host "b" saw
+    When the agent joins "lounge" as speaker
+    And the agent says "where does this go?" in "lounge"
+    And the agent refreshes "lounge"
+    Then host "b" received nothing signed
+    And "lounge" holds exactly one message "where does this go?"
+
+  @LC-23 @must
+  Scenario: A type pack that lies elsewhere is asked for with nothing signed
+    Given the agent is a speaker of "lounge"
+    And we forget what host "b" saw
+    When a record that nobody should accept enters "lounge": "type.define" by ada with
+      """
+      { "pack": "$(host b)/packs/trap", "digest": "sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" }
+      """
+    And the agent refreshes "lounge"
+    Then host "b" received nothing signed
+
   @LC-23 @LC-54 @LC-T.hosts_list @must
   Scenario: The list of hosts is the operator's
     When the agent calls "hosts_list"

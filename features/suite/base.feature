@@ -72,6 +72,8 @@ Feature: What a write is based on
   @LC-36 @must
   Scenario: With nothing presented a write syncs first
     Given ada said "before" in "lounge"
+    And the agent has called "room_open" for "lounge" on "a" given {"subscribe": false}
+    And soon nobody is subscribed to "lounge"
     And a second session "fresh" on the same state directory
     And ada said "just now" in "lounge"
     When session "fresh" says "hello" in "lounge"
@@ -111,6 +113,39 @@ Feature: What a write is based on
     Then the result's sync is complete
     When the agent says "hello" in "lounge"
     Then the result's sync is complete
+
+  @LC-31 @must
+  Scenario: What waits in one room is not counted for another
+    Given ada opened the public room "other" on "a"
+    And the agent is a speaker of "other"
+    And the agent read "lounge"
+    When we remember the result "sync.unread_count" as "unread"
+    And we remember the result "sync.pending_inbox_count" as "pending"
+    And ada asks the agent "over here" in "other"
+    And the agent reads "other"
+    And soon the agent finds a "room.mention" item in the inbox
+    And the agent looks at "lounge"
+    Then the result "sync.unread_count" is "$(note unread)"
+    And the result "sync.pending_inbox_count" is "$(note pending)"
+    When the agent looks at "other"
+    Then the result "sync.unread_count" reaches 1
+    And the result "sync.pending_inbox_count" reaches 1
+
+  @LC-33 @should @reference
+  Scenario: The host may advertise more than can be read
+    Given the agent has called "room_open" for "lounge" on "a" given {"subscribe": false}
+    And soon nobody is subscribed to "lounge"
+    And ada said "out of reach" in "lounge"
+    And host "a" misbehaves
+      """
+      [[fault]]
+      when = { route = "events" }
+      action = { status = { code = 503 } }
+      """
+    When the agent refreshes "lounge"
+    And the agent looks at "lounge"
+    Then the result "sync.synced_seq" is 2
+    And the result "sync.remote_seq" is 3
 
   @LC-74 @must
   Scenario: A membership write is never held

@@ -35,6 +35,23 @@ Feature: Profiles
     Then the result "members.0.profile.name" is "Ada the Host"
 
   @LC-39 @must
+  Scenario: A profile that somebody else signed is not shown
+    Given a host "a" with profiles
+    And ada opened the public room "lounge" on "a"
+    And ada published the profile "Ada the Host" at "a"
+    And bob published the profile "Bob the Stranger" at "a"
+    And host "a" serves bob's profile whoever is asked for
+    And the agent opened "lounge"
+    When the agent calls "room_members_list" with
+      """
+      { "room_id": "$(room lounge)", "include_profiles": true }
+      """
+    Then no result so far holds
+      """
+      Bob the Stranger
+      """
+
+  @LC-39 @must
   Scenario: A profile that nobody signed is not shown
     Given a host "a" with profiles
     And ada opened the public room "lounge" on "a"

@@ -92,6 +92,21 @@ Feature: Agent status
       """
     Then the call fails with a code and a message
 
+  @LC-21 @LC-20 @must
+  Scenario: A status of another room is none of this one
+    Given bob joined "lounge"
+    And the agent is subscribed to "lounge"
+    When host "a" misbehaves
+      """
+      [[fault]]
+      when = { route = "live" }
+      action = { inject = { text = "event: room.agent_status\ndata: {\"room_id\": \"d8ftedhpqhsusbg00000\", \"agent_id\": \"$(agent bob)\", \"state\": \"elsewhere\", \"updated_at\": $(now), \"expires_at\": $(now 600000)}\n\n" } }
+      """
+    And ada says "after the status" in "lounge"
+    And the inbox settles in "lounge"
+    And the agent calls "agent_status_list" for "lounge" given {"refresh": false}
+    Then the result "statuses" lacks {"state": "elsewhere"}
+
   @LC-21 @must
   Scenario: A status on the live stream moves neither chain nor head
     Given the agent is subscribed to "lounge"

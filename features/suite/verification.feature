@@ -29,9 +29,12 @@ Feature: Forged records are refused
       | field                    | pointer                           | more                                        |
       | record hash              | /hash                             |                                             |
       | pre_hash                 | /pre_hash                         |                                             |
+      | pre_hash, hashed anew    | /pre_hash                         | , relink = true                             |
+      | seq, hashed anew         | /seq                              | , value = 4, relink = true                  |
       | received_at              | /received_at                      |                                             |
       | room_id                  | /room_id                          | , relink = true                             |
       | envelope hash            | /envelope/hash                    | , relink = true                             |
+      | envelope hash alone      | /envelope/hash                    |                                             |
       | signature                | /envelope/signature               | , relink = true                             |
       | content                  | /envelope/event/payload/content   | , relink = true                             |
       | actor                    | /envelope/event/actor             | , relink = true                             |
@@ -123,12 +126,29 @@ Feature: Forged records are refused
     When we count from here
     And the agent says "on which side am I?" in "lounge"
     Then nothing was signed on a forked base of "lounge"
+    And no events were sent to "a" since
+
+  @LC-17 @should @reference
+  Scenario: A fork of the very last record is detected as well
+    Given the agent is a speaker of "lounge"
+    And the agent read "lounge"
+    And host "a" misbehaves
+      """
+      [[fault]]
+      when = { seq = 3 }
+      action = { fork = {} }
+      """
+    When the agent refreshes "lounge"
+    Then the agent is told that something is wrong with "lounge"
+    When we count from here
+    And the agent says "on which side am I?" in "lounge"
+    Then no events were sent to "a" since
 
   @LC-17 @must
   Scenario: A rollback is detected and the verified state stays
-    Given ada said "third words" in "lounge"
+    Given the agent is a speaker of "lounge"
     And ada said "fourth words" in "lounge"
-    And the agent opened "lounge"
+    And the agent read "lounge"
     And host "a" misbehaves
       """
       [[fault]]
@@ -137,6 +157,9 @@ Feature: Forged records are refused
     When the agent refreshes "lounge"
     Then the agent is told that something is wrong with "lounge"
     And the verified head of "lounge" is still seq 4
+    When we count from here
+    And the agent says "is anybody there?" in "lounge"
+    Then no events were sent to "a" since
 
   @LC-33 @LC-15 @must
   Scenario: A head that the host only claims is not taken on trust

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cucumber::gherkin::Step;
 use cucumber::{given, then, when};
-use mock_hosts::{End, JournalEntry, Route};
+use mock_hosts::{Action, End, Fault, JournalEntry, Route};
 use serde_json::{Value, json};
 
 use super::call::docstring;
@@ -21,6 +21,27 @@ fn misbehaves(w: &mut World, host: String, step: &Step) -> StepResult {
         .as_ref()
         .ok_or_else(|| StepError::Defect("the step needs a plan".to_owned()))?;
     w.add_faults(&host, plan)
+}
+
+/// The signature holds; only the agent is another one.
+#[given(regex = r#"^host "([^"]*)" serves (\w+)'s profile whoever is asked for$"#)]
+fn serves_other_profile(w: &mut World, host: String, peer: String) -> StepResult {
+    let agent = w.key(&peer).agent_id().to_string();
+    let host = w.hosts.host(&host)?;
+    let envelope = host.dump()["profiles"][&agent]
+        .as_array()
+        .and_then(|events| events.last().cloned())
+        .ok_or_else(|| StepError::Defect(format!("{peer} published no profile")))?;
+    let name = envelope["event"]["payload"]["name"].clone();
+    for (route, pointer, value) in [
+        (Route::ProfileEvents, "/result/0", envelope),
+        (Route::Profile, "/name", name.clone()),
+        (Route::ProfileBatch, "/result/0/name", name),
+    ] {
+        let action = Action::Set { pointer: pointer.to_owned(), value };
+        host.add_fault(Fault::new(action).on(route));
+    }
+    Ok(())
 }
 
 #[when(regex = r#"^host "([^"]*)" behaves again$"#)]

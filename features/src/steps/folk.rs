@@ -27,6 +27,24 @@ async fn asks_other(
     w.peer_sends(&peer, &room, "message.create", payload, &[&other]).await.map(|_| ())
 }
 
+#[when(regex = r#"^(\w+) asks (ada|bob|carol) and the agent "([^"]*)" in "([^"]*)"$"#)]
+async fn asks_both(
+    w: &mut World,
+    peer: String,
+    other: String,
+    text: String,
+    room: String,
+) -> StepResult {
+    let (other, agent) = (w.key(&other).agent_id().to_string(), w.agent_id());
+    let payload = json!({ "content_type": "text/plain", "content": text });
+    w.peer_sends(&peer, &room, "message.create", payload, &[&other, &agent]).await.map(|_| ())
+}
+
+#[when(regex = r#"^(\w+) sends a "([^"]*)" to "([^"]*)"$"#)]
+async fn sends_bare(w: &mut World, peer: String, event_type: String, room: String) -> StepResult {
+    w.peer_sends(&peer, &room, &event_type, json!({}), &[]).await.map(|_| ())
+}
+
 /// The Agent ID everywhere in a payload, and not among the mentions.
 #[when(regex = r#"^(\w+) hides the agent in the payload in "([^"]*)"$"#)]
 async fn hides(w: &mut World, peer: String, room: String) -> StepResult {

@@ -48,10 +48,22 @@ async fn serves_http(w: &mut World) -> StepResult {
 }
 
 #[then("the endpoint's address is a loopback address")]
-fn is_loopback(w: &mut World) -> StepResult {
+async fn is_loopback(w: &mut World) -> StepResult {
     let text = w.notes["http url"].as_str().unwrap_or_default().to_owned();
     let url = url::Url::parse(&text).map_err(StepError::defect)?;
-    check(loopback(&url), "http on 127.0.0.1 or ::1", text)
+    check(loopback(&url), "http on 127.0.0.1 or ::1", text)?;
+    nobody_elsewhere(&url).await
+}
+
+/// The URL may say loopback while the socket does not: knocks on other addresses.
+async fn nobody_elsewhere(url: &url::Url) -> StepResult {
+    let port = url.port_or_known_default().unwrap_or(80);
+    for ip in other_addresses(url) {
+        let knock = tokio::net::TcpStream::connect((ip, port));
+        let open = tokio::time::timeout(Duration::from_secs(2), knock).await;
+        check(!matches!(open, Ok(Ok(_))), "no listener but on the loopback", ip.to_string())?;
+    }
+    Ok(())
 }
 
 fn loopback(url: &url::Url) -> bool {
@@ -89,24 +101,21 @@ async fn not_beyond(w: &mut World) -> StepResult {
     }
     let url = url::Url::parse(&text).map_err(StepError::defect)?;
     check(loopback(&url), "a refusal, or an endpoint on the loopback only", text)?;
-    // The URL may say loopback while the socket does not: knock on another address.
-    let port = url.port_or_known_default().unwrap_or(80);
-    for ip in other_addresses() {
-        let knock = tokio::net::TcpStream::connect((ip, port));
-        let open = tokio::time::timeout(Duration::from_secs(2), knock).await;
-        check(!matches!(open, Ok(Ok(_))), "no listener beyond the loopback", ip.to_string())?;
-    }
-    Ok(())
+    nobody_elsewhere(&url).await
 }
 
-/// Addresses of this machine that are not loopback, as far as a routing question tells.
-fn other_addresses() -> Vec<IpAddr> {
+/// Addresses of this machine on which nothing may listen: what a routing question tells, and
+/// where it is one, a second loopback address, which only a listener for all addresses answers.
+fn other_addresses(url: &url::Url) -> Vec<IpAddr> {
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|s| {
         // Connecting a datagram socket sends nothing; it only picks a source address.
         s.connect("192.0.2.1:9")?;
         s.local_addr()
     });
-    probe.map(|a| a.ip()).into_iter().filter(|ip| !ip.is_loopback()).collect()
+    let second = IpAddr::from([127, 0, 0, 2]);
+    let own = probe.map(|a| a.ip()).into_iter().filter(|ip| !ip.is_loopback());
+    let asked = url.host_str() != Some(second.to_string().as_str());
+    own.chain(asked.then_some(second)).collect()
 }
 
 #[when(regex = r#"^a (POST|GET|DELETE) arrives with the headers$"#)]

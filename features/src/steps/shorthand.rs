@@ -364,10 +364,11 @@ pub async fn footprint(w: &mut World) -> StepResult<Value> {
     Ok(json!({ "hosts": hosts, "sent": sent, "local": local }))
 }
 
-#[when(regex = r#"^the event id of the first record of "([^"]*)" is noted as "([^"]*)"$"#)]
-fn first_event(w: &mut World, room: String, name: String) -> StepResult {
-    let first = w.records(&room)?.into_iter().next().unwrap_or_default();
-    w.notes.insert(name, first["envelope"]["hash"].clone());
+#[when(regex = r#"^the event id of the (first|last) record of "([^"]*)" is noted as "([^"]*)"$"#)]
+fn note_event(w: &mut World, which: String, room: String, name: String) -> StepResult {
+    let records = w.records(&room)?;
+    let record = if which == "first" { records.first() } else { records.last() };
+    w.notes.insert(name, record.map(|r| r["envelope"]["hash"].clone()).unwrap_or_default());
     Ok(())
 }
 

@@ -35,6 +35,7 @@ Feature: What the connector tells an agent about itself
     And the agent is subscribed to "lounge"
     And we count from here
     When <event>
+    And the inbox settles in "lounge"
     And the agent reads "lounge"
     And the agent looks into the inbox
     And the agent looks at "lounge"

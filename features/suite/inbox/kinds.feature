@@ -10,6 +10,8 @@ Feature: Inbox kinds, and only then
       {"types": [
         {"use": "adp:moderation/1.0"},
         {"type": "review.finding", "kind": "signal", "title": "Finding", "schema": {"type": "object"}},
+        {"type": "review.finding.draft", "kind": "signal", "title": "Draft", "schema": {"type": "object"}},
+        {"type": "review.find", "kind": "signal", "title": "Review", "schema": {"type": "object"}},
         {"type": "demo.wave", "kind": "signal", "title": "Wave", "schema": {"type": "object"}},
         {"type": "demo.note", "kind": "message", "title": "Note", "schema": {"type": "object"}}]}
       """
@@ -58,6 +60,18 @@ Feature: Inbox kinds, and only then
       | A custom message | demo.note      |
 
   @LC-41.room.mention @must
+  Scenario: One of several mentions is a mention
+    When bob asks ada and the agent "which of you?" in "lounge"
+    Then soon the agent finds a "room.mention" item in the inbox
+    And the item is the record "which of you?" of "lounge"
+
+  @LC-41.room.mention @must
+  Scenario: An agent that mentions itself is not woken
+    When the agent calls "room_send_message" for "lounge" given {"content": "note to self", "mentions": ["$(agent)"]}
+    And the inbox settles in "lounge"
+    Then the inbox shows exactly one "room.mention" item
+
+  @LC-41.room.mention @must
   Scenario Outline: <what> is no mention of the agent
     When <event>
     And the inbox settles in "lounge"
@@ -79,6 +93,21 @@ Feature: Inbox kinds, and only then
     Then the item has everything an agent needs to act
     And the item has "requires_response" true
     And the item has a deadline within 700 s
+
+  @LC-41.room.turn.assigned @must
+  Scenario Outline: A turn that is <state> is assigned to nobody
+    When ada sends "turn.update" to "lounge" with
+      """
+      {"turn_id": 1, "speaker": "$(agent)", "state": "<state>"}
+      """
+    And the inbox settles in "lounge"
+    Then the inbox shows no "room.turn.assigned" item
+
+    Examples:
+      | state     |
+      | released  |
+      | completed |
+      | cancelled |
 
   @LC-41.room.turn.assigned @must
   Scenario: A message that speaks of turns assigns none
@@ -106,9 +135,28 @@ Feature: Inbox kinds, and only then
       | a message                | bob says "steer.create: hurry" in "lounge"        |
       | another custom signal    | bob waves in "lounge"                             |
 
+  @LC-41.room.join.approved @must
+  Scenario Outline: <what> is no approval
+    When <event>
+    And the inbox settles in "lounge"
+    Then the inbox shows no "room.join.approved" item
+
+    Examples:
+      | what                  | event                                                      |
+      | a message             | bob says "your request to join was approved" in "lounge"   |
+      | a join                | carol joins "lounge"                                       |
+      | a signal              | bob waves in "lounge"                                      |
+      | a new role            | ada makes the agent observer in "lounge"                   |
+
   @LC-41.room.role.changed @must
   Scenario: Somebody else's new role is not the agent's
     When ada makes bob observer in "lounge"
+    And the inbox settles in "lounge"
+    Then the inbox shows no "room.role.changed" item
+
+  @LC-41.room.role.changed @must
+  Scenario: A role that stays the same did not change
+    When ada makes the agent speaker in "lounge"
     And the inbox settles in "lounge"
     Then the inbox shows no "room.role.changed" item
 
@@ -193,6 +241,8 @@ Feature: Inbox kinds, and only then
     Examples:
       | what               | event                                              |
       | an unwatched type  | bob waves in "lounge"                              |
+      | a longer name      | bob sends a "review.finding.draft" to "lounge"     |
+      | a shorter name     | bob sends a "review.find" to "lounge"                   |
       | a message about it | bob says "review.finding is watched" in "lounge"   |
 
   @LC-41.room.message.new @LC-42 @must

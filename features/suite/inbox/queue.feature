@@ -17,6 +17,8 @@ Feature: The inbox as a queue
     And the inbox holds 3 "room.mention" items
     And the agent calls "inbox_next" for "lounge" given {"kinds": ["room.mention"]}
     Then the result "items" has 2 entries
+    When the agent calls "inbox_next" for "lounge" given {"kinds": ["room.steer", "room.mention"]}
+    Then the result "items" has 2 entries
     When the agent calls "inbox_next" for "other" on "a" given {"kinds": ["room.mention"]}
     Then the result "items" has 1 entry
     When the agent calls "inbox_next" given {"limit": 1}

@@ -234,6 +234,35 @@ Feature: Joining with approval, and reviewing
       And carol asked to join "closed circuit" as speaker
       Then soon "inbox_next" for "closed circuit" given {"limit": 100, "wait_ms": 1000} shows "items" contains {"kind": "room.join.requested"}
 
+    @LC-41.room.join.requested @LC-42
+    Scenario: A request is one item, however often it is told of
+      Given the agent is subscribed to "board"
+      And soon the agent finds a "room.join.requested" item in the inbox
+      When the agent calls "join_requests_list" for "board"
+      And the live streams of "board" break
+      And the agent is subscribed to "board" again
+      And the agent calls "join_requests_list" for "board"
+      And the agent looks into the inbox
+      Then the inbox shows exactly one "room.join.requested" item
+      And the noted item is in the result
+
+    @LC-41.room.join.requested
+    Scenario: A hint that reaches somebody who does not review asks for nothing
+      Given ada opened the restricted room "other" on "a"
+      And the agent joins "other" as speaker
+      And ada approves the agent's request for "other"
+      And the agent is a speaker of "other"
+      And the agent is subscribed to "other"
+      When host "a" misbehaves
+        """
+        [[fault]]
+        when = { route = "live", room = "$(room other)" }
+        action = { inject = { text = "event: room.join_request\ndata: {\"room_id\": \"$(room other)\", \"request_id\": \"request-of-carol\", \"applicant\": \"$(agent carol)\", \"role\": \"speaker\", \"created_at\": $(now), \"expires_at\": $(now 600000)}\n\n" } }
+        """
+      And ada says "somebody asks" in "other"
+      And the inbox settles in "other"
+      Then no item of kind "room.join.requested" is about "other"
+
     @LC-41.room.join.requested
     Scenario: Who does not review is not asked to
       Given ada opened the restricted room "other" on "a"

@@ -179,6 +179,10 @@ Feature: Finding, listing and opening rooms
         | of dots        | "../../v1/me/rooms"         |
         | with a query   | "x/../../me/rooms?limit=1"  |
         | encoded twice  | "%2e%2e%2fme%2frooms"       |
+        | of two dots    | ".."                        |
+        | of one dot     | "."                         |
+        | with a part    | "$(room lounge)/archive"    |
+        | with a line    | "x\\r\\nX-Admin: yes"       |
 
     Scenario: The active turn is shown
       Given ada opened the room "court" on "a" with

@@ -28,6 +28,15 @@ Feature: Agent status tools
     Then the host has the agent's status in "lounge" with {"state": "reading"}
     And the status names a record of "lounge" as seen
 
+  @LC-61 @must
+  Scenario: What came in and was not read is not filled in as seen
+    Given a second session "watcher" on the same state directory
+    And the agent is subscribed to "lounge"
+    When ada says "not read yet" in "lounge"
+    Then soon session "watcher" sees "not read yet" in "lounge" without refreshing
+    When the agent calls "agent_status_set" for "lounge" given {"state": "reading"}
+    Then the result "status.seen_seq" is not 5
+
   @LC-T.agent_status_set @LC-61 @must
   Scenario: Given seen members go out as they are
     When we remember the hash of the first record of "lounge" as "hash"

@@ -23,6 +23,48 @@ Feature: Write tools, input by input
     And the result is about the last record of "lounge"
     And the result "record.envelope.event.actor" is "$(agent)"
 
+  @LC-T.room_send_message @LC-11 @must
+  Scenario Outline: A text is signed as it was given: <what>
+    When the agent calls "room_send_message" for "lounge" given {"content": <text>}
+    Then the write is sent
+    And the agent's last event in "lounge" has "payload.content" <text>
+    When the agent calls "room_timeline" for "lounge" given {"types": ["message.create"]}
+    Then the result "items.-1.content" is <text>
+
+    Examples:
+      | what                      | text                                   |
+      | decomposed letters        | "e\\u0301 and A\\u030a"                |
+      | white space at both ends  | "  \\n x \\t\\n "                      |
+      | line ends of every kind   | "a\\r\\nb\\rc\\n\\nd\\u2028e"         |
+      | beyond the basic plane    | "\\ud83d\\ude00 \\ud835\\udd04"        |
+      | markup and quotes         | "<b>\\"x\\" & 'y'</b> \\\\  %2F $ " |
+
+  @LC-T.room_send_message @LC-71 @must
+  Scenario: All mentions and references are signed, in their order
+    When the event id of the first record of "lounge" is noted as "first"
+    And the event id of the last record of "lounge" is noted as "last"
+    And the agent calls "room_send_message" for "lounge" given {"content": "both of you", "mentions": ["$(agent bob)", "$(agent ada)"], "references": ["$(note last)", "$(note first)"]}
+    Then the write is sent
+    And the agent's last event in "lounge" has "mentions" ["$(agent bob)", "$(agent ada)"]
+    And the agent's last event in "lounge" has "payload.references" ["$(note last)", "$(note first)"]
+
+  @LC-T.room_submit_event @LC-11 @LC-70 @must
+  Scenario Outline: A payload is signed as it was given: <what>
+    When the agent calls "room_submit_event" for "lounge" given {"type": "demo.note", "payload": {"text": "x", "more": <value>}}
+    Then the write is sent
+    And the agent's last event in "lounge" has "payload" {"text": "x", "more": <value>}
+    When the agent calls "room_timeline" for "lounge" given {"types": ["demo.note"]}
+    Then the result "items.-1.payload" is {"text": "x", "more": <value>}
+
+    Examples:
+      | what                    | value                                             |
+      | nothing                 | null                                              |
+      | the greatest integer    | 9007199254740991                                  |
+      | the least integer       | -9007199254740991                                 |
+      | a fraction              | 0.1                                               |
+      | members of every depth  | {"": [[], {}, [null, false, {"deep": [1, 2.5]}]]} |
+      | names that look special | {"__proto__": 1, "$ref": "#", "constructor": {}}  |
+
   @LC-T.room_send_message @LC-08 @must
   Scenario Outline: <what> is refused before anything is signed
     Given we count from here

@@ -39,7 +39,13 @@ pub(crate) fn project(
             (Action::Tamper { field, value, relink }, Some(i)) => {
                 tamper(Arc::make_mut(&mut shown[i]), field, value.as_ref());
                 if *relink {
-                    relink_from(&mut shown, i);
+                    // A forged link is hashed as it stands: it is what gives the record away.
+                    if field == "/pre_hash" {
+                        rehash(Arc::make_mut(&mut shown[i]));
+                        relink_from(&mut shown, i + 1);
+                    } else {
+                        relink_from(&mut shown, i);
+                    }
                 }
             }
             (Action::Resign { as_actor }, Some(i)) => {
@@ -94,10 +100,14 @@ fn relink_from(shown: &mut [Arc<Value>], i: usize) {
     for record in &mut shown[i..] {
         let record = Arc::make_mut(record);
         record["pre_hash"] = json!(pre);
-        if let Some(hash) = recompute(record) {
-            record["hash"] = json!(hash);
-        }
+        rehash(record);
         pre = record["hash"].as_str().map(str::to_owned);
+    }
+}
+
+fn rehash(record: &mut Value) {
+    if let Some(hash) = recompute(record) {
+        record["hash"] = json!(hash);
     }
 }
 
