@@ -68,6 +68,25 @@ Feature: A restart, a crash, and everything still there
     And the write is sent
     Then the nonces of everything the agent sent grow strictly
 
+  @LC-12 @LC-14 @must
+  Scenario: A sequence of nonces that runs ahead of the clock is kept over a restart
+    Given host "a" misbehaves
+      """
+      [[fault]]
+      when = { route = "submit", agent = "$(agent)", nth = 1 }
+      action = { error = { code = "nonce_not_greater" } }
+      [[fault]]
+      when = { route = "submit", agent = "$(agent)", nth = 1 }
+      action = { max_seen_nonce = { to = "$(now 600000)" } }
+      """
+    When the agent says "one" in "lounge"
+    And the agent says "two" in "lounge"
+    And the connector is killed
+    And the connector starts again
+    And the agent says "three" in "lounge"
+    Then the write is sent
+    And the nonces of everything the agent sent grow strictly
+
   @LC-12 @LC-14 @LC-76 @must
   Scenario: Killed between signing and the answer, no nonce is reused and nothing is doubled
     Given host "a" misbehaves

@@ -21,6 +21,25 @@ Feature: Writes arrive exactly once and say what became of them
     Then the write is sent
     And "lounge" holds exactly one message "only once"
 
+  @LC-76 @should
+  Scenario Outline: A write whose answer is <lost> is told as sent
+    Given host "a" misbehaves
+      """
+      [[fault]]
+      when = { route = "submit", agent = "$(agent)", event_type = "message.create", nth = 1 }
+      action = <action>
+      """
+    When the agent says "only once" in "lounge"
+    Then the write is sent
+    And the result is about the last record of "lounge"
+    And "lounge" holds exactly one message "only once"
+
+    Examples:
+      | lost              | action                             |
+      | lost              | { lose_response = {} }             |
+      | cut in the middle | { cut_after_bytes = { bytes = 40 } } |
+      | no JSON           | { body = { text = "<html>" } }     |
+
   @LC-76 @LC-67 @must
   Scenario: An answer with somebody else's record is not reported as sent
     Given ada said "mine" in "lounge"
@@ -117,6 +136,7 @@ Feature: Writes arrive exactly once and say what became of them
       """
     When the agent says "try again" in "lounge"
     Then the write is sent
+    And the agent's latest nonce is at least 50 s ahead
     And "lounge" holds exactly one message "try again"
     And the nonces of everything the agent sent grow strictly
 
@@ -272,3 +292,8 @@ Feature: Writes arrive exactly once and say what became of them
       """
     When the agent says "hello" in "lounge"
     Then the call fails with code "rate_limited"
+    And the failure tells the 30 seconds to wait
+    When we count from here
+    And the agent says "hello again" in "lounge"
+    Then the call fails with code "rate_limited"
+    And no events were sent to "a" since

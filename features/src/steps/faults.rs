@@ -241,6 +241,13 @@ fn no_nonce_twice(w: &mut World) -> StepResult {
     }
 }
 
+#[then(regex = r#"^the agent's latest nonce is at least (\d+) s ahead$"#)]
+fn nonce_ahead(w: &mut World, seconds: u64) -> StepResult {
+    let least = crate::run::now_ms() + seconds * 1000;
+    let seen = w.sent_envelopes().last().and_then(|e| e["event"]["nonce"].as_u64());
+    check(seen >= Some(least), format!("a nonce from {least}"), format!("{seen:?}"))
+}
+
 #[then("no nonce of the agent is beyond a day from now")]
 fn nonces_are_sane(w: &mut World) -> StepResult {
     let limit = crate::run::now_ms() + 86_400_000;

@@ -44,6 +44,14 @@ Feature: Inbox kinds, and only then
       | a role update       | ada makes bob observer in "lounge"                               |
       | a status            | bob is "drafting" in "lounge"                                    |
 
+  @LC-41.room.message.new @should @reference
+  Scenario: What was said before the agent came is no news
+    Given ada opened the public room "old" on "a"
+    And ada said "long ago" in "old"
+    And the agent is a speaker of "old"
+    When the inbox settles in "old"
+    Then the inbox shows no "room.message.new" item but for mentions
+
   @LC-41.room.mention @must
   Scenario Outline: <what> that mentions the agent is a mention
     When bob sends "<type>" to "lounge" mentioning the agent with

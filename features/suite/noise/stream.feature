@@ -34,6 +34,40 @@ Feature: More noise on the live stream
       | a thousand comments                 | { inject = { text = ":\\n:\\n:\\n:\\n:\\n:\\n:\\n:\\n:\\n:\\n\\n\\n\\n" } }                                |
       | silence about what is said          | { silence = {} }                                                                                |
 
+  @LC-20 @should @reference
+  Scenario Outline: The stream alone brings what is said, with <framing>
+    Given the agent is a speaker of "lounge"
+    And the agent is subscribed to "lounge"
+    When host "a" misbehaves
+      """
+      [[fault]]
+      when = { route = "live" }
+      action = <action>
+      """
+    And the live streams of "lounge" break
+    And the agent is subscribed to "lounge" again
+    And ada says "history and stream" in "lounge"
+    Then soon the agent sees "history and stream" in "lounge" without refreshing
+    When host "a" misbehaves
+      """
+      [[fault]]
+      when = { route = "events" }
+      action = { status = { code = 503 } }
+      """
+    And ada says "one €uro 😀" in "lounge"
+    And ada says "another €uro" in "lounge"
+    Then soon the agent sees "another €uro" in "lounge" without refreshing
+    And every record of "lounge" is shown exactly once
+
+    Examples:
+      | framing            | action                                                                     |
+      | nothing strange    | { inject = { text = ": quiet\\n\\n" } }                                    |
+      | CRLF line ends     | { framing = { eol = "crlf" } }                                             |
+      | CR line ends       | { framing = { eol = "cr" } }                                               |
+      | single byte chunks | { slice = { bytes = 1 } }                                                  |
+      | doubled records    | { duplicate = {} }                                                         |
+      | unknown events     | { inject = { text = "event: room.weather\\ndata: {\\"rain\\":true}\\n\\n" } } |
+
   @LC-20 @must
   Scenario Outline: A tampered record on the stream (<what>) is not believed
     Given the agent is a speaker of "lounge"

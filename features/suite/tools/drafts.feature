@@ -64,6 +64,30 @@ Feature: Draft tools
     And the agent's last event in "other" has "payload.extra" {"k": 1}
     And the agent's last event in "other" has "mentions" ["$(agent ada)"]
 
+  @LC-T.draft_commit @LC-66 @LC-71 @must
+  Scenario: A draft is sent with everything that was held
+    When the event id of the first record of "other" is noted as "event"
+    And the agent calls "room_send_message" for "other" given {"content": "all of it", "content_type": "text/markdown", "mentions": ["$(agent ada)"], "references": ["$(note event)"], "extra": {"k": 1}, "base_seq": 1, "base_hash": "$(hash 1 other)"}
+    And the write is held
+    And the agent sends the draft as it is
+    Then the write is sent
+    And the agent's last event in "other" has "payload.content" "all of it"
+    And the agent's last event in "other" has "payload.content_type" "text/markdown"
+    And the agent's last event in "other" has "payload.references" ["$(note event)"]
+    And the agent's last event in "other" has "payload.extra" {"k": 1}
+    And the agent's last event in "other" has "mentions" ["$(agent ada)"]
+
+  @LC-T.draft_commit @LC-66 @should @reference
+  Scenario: A revision of the text alone keeps the rest
+    When the agent calls "room_send_message" for "other" given {"content": "first", "content_type": "text/markdown", "mentions": ["$(agent ada)"], "extra": {"k": 1}, "base_seq": 1, "base_hash": "$(hash 1 other)"}
+    And the write is held
+    And the agent revises the draft to "second"
+    Then the write is sent
+    And the agent's last event in "other" has "payload.content" "second"
+    And the agent's last event in "other" has "payload.content_type" "text/markdown"
+    And the agent's last event in "other" has "payload.extra" {"k": 1}
+    And the agent's last event in "other" has "mentions" ["$(agent ada)"]
+
   @LC-T.draft_commit @LC-66 @must
   Scenario: A revision takes references
     When the event id of the first record of "other" is noted as "event"
