@@ -188,11 +188,18 @@ impl Answer {
             headers.insert(http::header::CONTENT_TYPE, value);
         }
         headers.insert(http::header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
+        // What is said here replaces what was said above, and may be said more than once.
+        let mut said = Vec::new();
         for (name, value) in self.headers {
             if let (Ok(name), Ok(value)) =
                 (http::HeaderName::from_bytes(name.as_bytes()), http::HeaderValue::from_str(&value))
             {
-                headers.insert(name, value);
+                if said.contains(&name) {
+                    headers.append(name, value);
+                } else {
+                    headers.insert(name.clone(), value);
+                    said.push(name);
+                }
             }
         }
         response

@@ -63,10 +63,10 @@ pub(crate) fn handle(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal>
     match ex.target.route {
         Route::ProfileDiscovery => Ok(Answer::json(json!({
             "protocol": PROFILE_PROTOCOL,
-            "service": host.url,
+            "service": host.front.url,
             "endpoints": {
-                "profiles": format!("{}/v1/profiles", host.url),
-                "profile_batch": format!("{}/v1/profiles/batch", host.url),
+                "profiles": format!("{}/v1/profiles", host.front.url),
+                "profile_batch": format!("{}/v1/profiles/batch", host.front.url),
             },
             "features": ["signed-updates", "event-history", "batch-read"],
         }))),

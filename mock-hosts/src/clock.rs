@@ -2,7 +2,9 @@
 //! system anywhere else in this crate (delays on the wire excepted, which are real).
 
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::watch;
 
 use crate::sync::lock;
 
@@ -14,14 +16,21 @@ enum State {
     Frozen(u64),
 }
 
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Rung when the clock is moved by hand.
+    moved: watch::Sender<u64>,
+}
+
 /// A shared, settable clock (Unix ms). Clones are the same clock.
 #[derive(Debug, Clone)]
-pub struct Clock(Arc<Mutex<State>>);
+pub struct Clock(Arc<Shared>);
 
 impl Default for Clock {
     /// Follows system time.
     fn default() -> Self {
-        Clock(Arc::new(Mutex::new(State::Follows(0))))
+        Clock::of(State::Follows(0))
     }
 }
 
@@ -31,14 +40,18 @@ fn system_ms() -> u64 {
 }
 
 impl Clock {
+    fn of(state: State) -> Self {
+        Clock(Arc::new(Shared { state: Mutex::new(state), moved: watch::Sender::new(0) }))
+    }
+
     /// A clock that stands still at `ms` until it is moved: same plan, same run.
     pub fn frozen_at(ms: u64) -> Self {
-        Clock(Arc::new(Mutex::new(State::Frozen(ms))))
+        Clock::of(State::Frozen(ms))
     }
 
     /// The time (Unix ms).
     pub fn now_ms(&self) -> u64 {
-        match *lock(&self.0) {
+        match *lock(&self.0.state) {
             State::Follows(offset) => system_ms().saturating_add_signed(offset),
             State::Frozen(ms) => ms,
         }
@@ -49,38 +62,76 @@ impl Clock {
         self.now_ms() / 1000
     }
 
+    fn change(&self, change: impl FnOnce(State) -> State) {
+        {
+            let mut state = lock(&self.0.state);
+            *state = change(*state);
+        }
+        self.0.moved.send_modify(|n| *n += 1);
+    }
+
     /// Makes it `ms` now. A frozen clock stays frozen, a running one runs on from there.
     pub fn set(&self, ms: u64) {
-        let mut state = lock(&self.0);
-        *state = match *state {
+        self.change(|state| match state {
             State::Follows(_) => {
                 let ahead = i128::from(ms) - i128::from(system_ms());
                 State::Follows(i64::try_from(ahead).unwrap_or(i64::MAX))
             }
             State::Frozen(_) => State::Frozen(ms),
-        };
+        });
     }
 
     /// Moves it forward.
     pub fn advance(&self, ms: u64) {
-        let mut state = lock(&self.0);
-        *state = match *state {
-            State::Follows(offset) => {
-                State::Follows(offset.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
-            }
-            State::Frozen(now) => State::Frozen(now.saturating_add(ms)),
-        };
+        self.shift(i64::try_from(ms).unwrap_or(i64::MAX));
+    }
+
+    /// Moves it, back with a negative number. It keeps running, or standing.
+    pub fn shift(&self, ms: i64) {
+        self.change(|state| match state {
+            State::Follows(offset) => State::Follows(offset.saturating_add(ms)),
+            State::Frozen(now) => State::Frozen(now.saturating_add_signed(ms)),
+        });
     }
 
     /// Stops it at the present moment.
     pub fn freeze(&self) {
         let now = self.now_ms();
-        *lock(&self.0) = State::Frozen(now);
+        self.freeze_at(now);
+    }
+
+    /// Stops it at `ms`.
+    pub fn freeze_at(&self, ms: u64) {
+        self.change(|_| State::Frozen(ms));
     }
 
     /// Back to system time.
     pub fn follow_system(&self) {
-        *lock(&self.0) = State::Follows(0);
+        self.change(|_| State::Follows(0));
+    }
+
+    /// Returns when the clock reaches `at_ms`, however it gets there.
+    pub async fn reached(&self, at_ms: u64) {
+        let mut moved = self.0.moved.subscribe();
+        loop {
+            moved.borrow_and_update();
+            let state = *lock(&self.0.state);
+            let left = at_ms.saturating_sub(self.now_ms());
+            if left == 0 {
+                return;
+            }
+            let jump = async {
+                // The sender lives in self: it cannot be gone.
+                let _ = moved.changed().await;
+            };
+            match state {
+                State::Frozen(_) => jump.await,
+                State::Follows(_) => {
+                    let left = Duration::from_millis(left);
+                    tokio::select! { () = jump => {}, () = tokio::time::sleep(left) => {} }
+                }
+            }
+        }
     }
 }
 
@@ -99,5 +150,19 @@ mod tests {
         assert!((5_000..6_000).contains(&running.now_ms()));
         running.freeze();
         assert_eq!(running.now_ms(), running.now_ms());
+    }
+
+    #[tokio::test]
+    async fn a_frozen_clock_wakes_when_moved() {
+        let clock = Clock::frozen_at(1_000);
+        let waiting = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.reached(5_000).await }
+        });
+        clock.advance(3_999);
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        clock.advance(1);
+        waiting.await.unwrap();
     }
 }

@@ -17,8 +17,8 @@ pub struct Held {
     pub id: u64,
     /// Number of the request in the journal.
     pub journal: u64,
-    /// `before` the host handles it, or `after`, when it is committed and only the answer
-    /// is held.
+    /// `before` the host handles it; `after`, when it is committed and only the answer is
+    /// held; `event`, when an event of its stream is held.
     pub at: &'static str,
     /// Method and path.
     pub request: String,
@@ -43,16 +43,31 @@ impl Default for Gate {
     }
 }
 
+/// Takes a request off the list when its holder goes away.
+struct Place<'a> {
+    gate: &'a Gate,
+    id: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.gate.release(self.id);
+    }
+}
+
 impl Gate {
     pub(crate) async fn hold(&self, journal: u64, at: &'static str, request: String) {
         let (tx, rx) = oneshot::channel();
-        {
+        let id = {
             let mut waiting = lock(&self.waiting);
             waiting.next += 1;
             let id = waiting.next;
             waiting.list.push((Held { id, journal, at, request }, tx));
-        }
+            id
+        };
         self.changed.send_modify(|v| *v += 1);
+        // Whoever hangs up while held waits no longer.
+        let _place = Place { gate: self, id };
         // An error means the gate was dropped: nobody is left to wait for.
         let _ = rx.await;
     }

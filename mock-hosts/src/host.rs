@@ -9,7 +9,6 @@ use std::time::Duration;
 use ap_protocol::{AgentId, ErrorCode, Hash, SecretKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::adp::joins::JoinRequest;
 use crate::adp::room::Room;
@@ -17,9 +16,10 @@ use crate::adp::write;
 use crate::answer::Refusal;
 use crate::app::Profiles;
 use crate::clock::Clock;
-use crate::fault::engine::{Engine, FaultId, FaultState};
+use crate::fault::engine::{FaultId, FaultState};
 use crate::fault::persona::Persona;
 use crate::fault::{End, Fault, Plan};
+use crate::front::{Dialect, Front};
 use crate::gate::Gate;
 use crate::journal::{Journal, JournalEntry};
 use crate::limits::Limits;
@@ -81,13 +81,8 @@ impl Default for HostConfig {
 
 /// Everything a host is. Shared by its connections and its handles.
 pub(crate) struct HostInner {
-    pub label: String,
-    pub url: String,
+    pub front: Arc<Front>,
     pub config: HostConfig,
-    pub clock: Clock,
-    pub journal: Journal,
-    pub faults: Engine,
-    pub gate: Gate,
     pub nonces: Mutex<NonceCache>,
     pub rooms: Mutex<BTreeMap<String, Arc<Room>>>,
     pub profiles: Mutex<Profiles>,
@@ -99,8 +94,6 @@ pub(crate) struct HostInner {
     pub stranger: SecretKey,
     pub ids: AtomicU64,
     pub next_rooms: Mutex<VecDeque<String>>,
-    pub connections: AtomicU64,
-    pub stop: CancellationToken,
     pub limits: Mutex<Limits>,
     pub store: Option<Store>,
 }
@@ -140,26 +133,19 @@ impl HostInner {
             nonces: Mutex::new(NonceCache::new(config.keep_nonces)),
             limits: Mutex::new(config.limits.clone()),
             store,
-            label: label.to_owned(),
-            url,
+            front: Arc::new(Front::new(label, url, Dialect::Agent, clock)),
             config,
-            clock,
-            journal: Journal::default(),
-            faults: Engine::default(),
-            gate: Gate::default(),
             rooms: Mutex::default(),
             profiles: Mutex::default(),
             packs: Mutex::default(),
             ids: AtomicU64::new(0),
             next_rooms: Mutex::default(),
-            connections: AtomicU64::new(0),
-            stop: CancellationToken::new(),
         }
     }
 
     pub(crate) fn next_id(&self, kind: &str) -> String {
         let n = self.ids.fetch_add(1, Ordering::Relaxed);
-        let text = format!("{kind}/{}/{}/{n}", self.config.seed, self.label);
+        let text = format!("{kind}/{}/{}/{n}", self.config.seed, self.front.label);
         xid(Hash::of(text.as_bytes()).as_bytes())
     }
 
@@ -169,7 +155,7 @@ impl HostInner {
     }
 
     pub(crate) fn room_url(&self, room_id: &str) -> String {
-        format!("{}/v1/rooms/{room_id}", self.url)
+        format!("{}/v1/rooms/{room_id}", self.front.url)
     }
 
     pub(crate) fn room(&self, room_id: &str) -> Result<Arc<Room>, Refusal> {
@@ -274,30 +260,30 @@ pub type AppHost = Host;
 
 impl AsRef<str> for Host {
     fn as_ref(&self) -> &str {
-        &self.inner.url
+        &self.inner.front.url
     }
 }
 
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Host({} at {})", self.inner.label, self.inner.url)
+        write!(f, "Host({} at {})", self.inner.front.label, self.inner.front.url)
     }
 }
 
 impl Host {
     /// The label given at the start.
     pub fn label(&self) -> &str {
-        &self.inner.label
+        &self.inner.front.label
     }
 
     /// Base URL, which is also the origin and so the `aud` of request JWTs.
     pub fn url(&self) -> &str {
-        &self.inner.url
+        &self.inner.front.url
     }
 
     /// The lab's clock.
     pub fn clock(&self) -> Clock {
-        self.inner.clock.clone()
+        self.inner.front.clock.clone()
     }
 
     /// The settings it runs with.
@@ -309,27 +295,27 @@ impl Host {
 
     /// Replaces all faults.
     pub fn plan(&self, plan: Plan) -> Vec<FaultId> {
-        self.inner.faults.set_plan(plan)
+        self.inner.front.faults.set_plan(plan)
     }
 
     /// Adds a fault.
     pub fn add_fault(&self, fault: Fault) -> FaultId {
-        self.inner.faults.add(fault)
+        self.inner.front.faults.add(fault)
     }
 
     /// Removes one fault; whether it was there.
     pub fn remove_fault(&self, id: FaultId) -> bool {
-        self.inner.faults.remove(id)
+        self.inner.front.faults.remove(id)
     }
 
     /// Back to honesty. Held requests stay held.
     pub fn clear_faults(&self) {
-        self.inner.faults.clear();
+        self.inner.front.faults.clear();
     }
 
     /// The faults with their counters.
     pub fn faults(&self) -> Vec<FaultState> {
-        self.inner.faults.list()
+        self.inner.front.faults.list()
     }
 
     /// How often a fault hit; 0 for an unknown one.
@@ -339,7 +325,7 @@ impl Host {
 
     /// The present plan.
     pub fn current_plan(&self) -> Plan {
-        self.inner.faults.plan()
+        self.inner.front.faults.plan()
     }
 
     /// Plays a persona: its faults replace all others, its limits apply.
@@ -359,17 +345,17 @@ impl Host {
 
     /// The journal itself, for waiting and counting.
     pub fn journal(&self) -> &Journal {
-        &self.inner.journal
+        &self.inner.front.journal
     }
 
     /// A copy of the journal's entries.
     pub fn requests(&self) -> Vec<JournalEntry> {
-        self.inner.journal.entries()
+        self.inner.front.journal.entries()
     }
 
     /// The gate where `hold` faults wait.
     pub fn step(&self) -> &Gate {
-        &self.inner.gate
+        &self.inner.front.gate
     }
 
     /// Ids of all rooms, in id order.
@@ -388,7 +374,7 @@ impl Host {
     pub fn room(&self, room_id: &str) -> Option<Value> {
         let room = self.inner.room(room_id).ok()?;
         let inner = lock(&room.inner);
-        Some(inner.resource(&self.inner, self.inner.clock.now_ms(), &inner.log.values()))
+        Some(inner.resource(&self.inner, self.inner.front.clock.now_ms(), &inner.log.values()))
     }
 
     /// A copy of the replayed state.
@@ -418,7 +404,7 @@ impl Host {
 
     /// Everything the host knows, as JSON.
     pub fn dump(&self) -> Value {
-        let now = self.inner.clock.now_ms();
+        let now = self.inner.front.clock.now_ms();
         let mut rooms = serde_json::Map::new();
         for room in self.inner.all_rooms() {
             let subscribers = room.live.count();
@@ -440,20 +426,20 @@ impl Host {
         let nonces: serde_json::Map<String, Value> =
             lock(&self.inner.nonces).all().map(|(a, n)| (a.to_string(), json!(n))).collect();
         json!({
-            "label": self.inner.label, "url": self.inner.url, "now": now,
+            "label": self.inner.front.label, "url": self.inner.front.url, "now": now,
             "resident": self.inner.resident.agent_id(),
             "rooms": rooms,
             "profiles": lock(&self.inner.profiles).dump(),
             "nonces": nonces,
             "faults": self.faults(),
-            "held": self.inner.gate.list(),
+            "held": self.inner.front.gate.list(),
         })
     }
 
     /// Forgets everything: rooms, profiles, nonces, faults, journal, held requests.
     pub fn reset(&self) {
-        self.inner.faults.clear();
-        self.inner.gate.release_all();
+        self.inner.front.faults.clear();
+        self.inner.front.gate.release_all();
         for room in self.inner.all_rooms() {
             room.live.cut(End::Finish);
         }
@@ -469,7 +455,7 @@ impl Host {
         lock(&self.inner.packs).clear();
         lock(&self.inner.next_rooms).clear();
         self.inner.ids.store(0, Ordering::Relaxed);
-        self.inner.journal.clear();
+        self.inner.front.journal.clear();
     }
 
     // --- arranging ---
@@ -482,7 +468,7 @@ impl Host {
     /// Offers a pack document at `{url}/packs/{name}` and resolves imports of that URI.
     /// Returns the URI.
     pub fn add_pack(&self, name: &str, document: &[u8]) -> String {
-        let uri = format!("{}/packs/{name}", self.inner.url);
+        let uri = format!("{}/packs/{name}", self.inner.front.url);
         self.add_pack_at(&uri, document);
         uri
     }
@@ -508,7 +494,7 @@ impl Host {
     /// # Errors
     /// [`Refusal`], as for anybody.
     pub fn move_head(&self, room_id: &str, by: u64) -> Result<(), Refusal> {
-        write::move_head(&self.inner, room_id, by, self.inner.clock.now_ms())
+        write::move_head(&self.inner, room_id, by, self.inner.front.clock.now_ms())
     }
 
     /// Accepts an envelope as the write endpoints would, without HTTP and without faults.
@@ -517,7 +503,7 @@ impl Host {
     /// # Errors
     /// [`Refusal`], what the HTTP answer would say.
     pub fn accept(&self, envelope: &Value) -> Result<Value, Refusal> {
-        let now = self.inner.clock.now_ms();
+        let now = self.inner.front.clock.now_ms();
         let verified = write::check_envelope(&self.inner, envelope, now)?;
         if verified.event()["protocol"] == ap_protocol::PROFILE_PROTOCOL {
             return crate::app::accept(&self.inner, verified, now).map(|(document, _)| document);
@@ -535,7 +521,7 @@ impl Host {
     /// # Errors
     /// `room_not_found`.
     pub fn append_unchecked(&self, room_id: &str, envelope: &Value) -> Result<Value, Refusal> {
-        let now = self.inner.clock.now_ms();
+        let now = self.inner.front.clock.now_ms();
         write::append_unchecked(&self.inner, room_id, envelope, now)
             .map(|done| Value::clone(&done.record))
     }

@@ -34,15 +34,19 @@ pub struct JournalEntry {
     pub query: Option<String>,
     /// Route name (see [`crate::Route`]), none for an unknown path.
     pub route: Option<String>,
-    /// Room of the path.
+    /// Operation of a GRP host, whichever transport carried it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// Room of the path, or of the arguments of an MCP call.
     pub room: Option<String>,
-    /// Request headers, names in lower case, the bearer token left out.
+    /// Request headers, names in lower case, credentials left out.
     pub headers: BTreeMap<String, String>,
     /// Body, when it is strict JSON and no envelope.
     pub body: Option<Value>,
     /// The signed envelope of a write, as sent.
     pub envelope: Option<Value>,
-    /// Subject of the request JWT, when the token holds here and now.
+    /// Subject of the request JWT, when the token holds here and now; at a GRP host the
+    /// participant whose token it is.
     pub subject: Option<String>,
     /// Claims of the request JWT, decoded even when the token does not hold.
     pub claims: Option<Value>,

@@ -6,6 +6,9 @@ use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
+use crate::fault::persona::Persona;
+use crate::front::Front;
+use crate::grp::{GrpConfig, GrpHost};
 use crate::host::{Host, HostConfig, HostInner};
 use crate::store::{Store, StoreError};
 use crate::sync::lock;
@@ -35,6 +38,9 @@ pub enum LabError {
     /// The stored data cannot be used.
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// A GRP host could not start.
+    #[error("{0}")]
+    Grp(#[from] crate::grp::StartError),
     /// Two hosts of one label.
     #[error("there is a host {0:?} in this lab already")]
     Label(String),
@@ -46,7 +52,53 @@ impl LabError {
         match self {
             LabError::Listen { .. } => "listen_failed",
             LabError::Store(e) => e.code(),
+            LabError::Grp(e) => e.code(),
             LabError::Label(_) => "label_taken",
+        }
+    }
+}
+
+/// One host of a lab, of either kind, as the control port sees it.
+#[derive(Debug, Clone)]
+pub(crate) enum Member {
+    Agent(Host),
+    Grp(GrpHost),
+}
+
+impl Member {
+    pub(crate) fn front(&self) -> &Front {
+        match self {
+            Member::Agent(host) => &host.inner.front,
+            Member::Grp(host) => host.front(),
+        }
+    }
+
+    pub(crate) fn rooms(&self) -> Vec<String> {
+        match self {
+            Member::Agent(host) => host.rooms(),
+            Member::Grp(host) => host.rooms(),
+        }
+    }
+
+    pub(crate) fn play(&self, persona: Persona) {
+        match self {
+            Member::Agent(host) => host.play(persona),
+            Member::Grp(host) => host.play(persona),
+        }
+    }
+
+    /// Everything the host knows.
+    pub(crate) fn dump(&self) -> serde_json::Value {
+        match self {
+            Member::Agent(host) => host.dump(),
+            Member::Grp(host) => host.state(),
+        }
+    }
+
+    pub(crate) fn reset(&self) {
+        match self {
+            Member::Agent(host) => host.reset(),
+            Member::Grp(host) => host.reset(),
         }
     }
 }
@@ -56,6 +108,7 @@ impl LabError {
 pub struct Lab {
     config: LabConfig,
     hosts: Mutex<Vec<Host>>,
+    grp_hosts: Mutex<Vec<GrpHost>>,
     tracker: TaskTracker,
 }
 
@@ -66,7 +119,12 @@ impl Lab {
     /// None today; room for a lab that opens files or ports of its own.
     #[allow(clippy::unused_async)]
     pub async fn start(config: LabConfig) -> Result<Self, LabError> {
-        Ok(Lab { config, hosts: Mutex::default(), tracker: TaskTracker::new() })
+        Ok(Lab {
+            config,
+            hosts: Mutex::default(),
+            grp_hosts: Mutex::default(),
+            tracker: TaskTracker::new(),
+        })
     }
 
     /// The clock of all hosts here.
@@ -96,9 +154,7 @@ impl Lab {
     /// # Errors
     /// [`LabError`].
     pub async fn host(&self, label: &str, mut config: HostConfig) -> Result<Host, LabError> {
-        if self.find(label).is_some() {
-            return Err(LabError::Label(label.to_owned()));
-        }
+        self.free(label)?;
         if config.seed == 0 {
             config.seed = self.config.seed;
         }
@@ -125,7 +181,8 @@ impl Lab {
         let url = format!("http://{bound}");
         let inner = Arc::new(HostInner::new(label, url, config, self.clock(), store));
         inner.restore()?;
-        self.tracker.spawn(crate::serve::accept_loop(
+        self.tracker.spawn(crate::front::accept_loop(
+            Arc::clone(&inner.front),
             Arc::clone(&inner),
             listener,
             self.tracker.clone(),
@@ -135,12 +192,42 @@ impl Lab {
         Ok(host)
     }
 
-    /// All hosts, in order of their start.
+    /// Starts a GRP host of this label, on the lab's clock.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub async fn grp(&self, label: &str, config: GrpConfig) -> Result<GrpHost, LabError> {
+        self.free(label)?;
+        let config = GrpConfig { label: label.to_owned(), clock: self.clock().into(), ..config };
+        let host = GrpHost::start_in(config, &self.tracker).await?;
+        lock(&self.grp_hosts).push(host.clone());
+        Ok(host)
+    }
+
+    fn free(&self, label: &str) -> Result<(), LabError> {
+        match self.members().iter().any(|m| m.front().label == label) {
+            true => Err(LabError::Label(label.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// All GRP hosts, in order of their start.
+    pub fn grp_hosts(&self) -> Vec<GrpHost> {
+        lock(&self.grp_hosts).clone()
+    }
+
+    /// Every host of whatever kind.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let agent = self.hosts().into_iter().map(Member::Agent);
+        agent.chain(self.grp_hosts().into_iter().map(Member::Grp)).collect()
+    }
+
+    /// All ADP and APP hosts, in order of their start.
     pub fn hosts(&self) -> Vec<Host> {
         lock(&self.hosts).clone()
     }
 
-    /// The host of a label.
+    /// The ADP or APP host of a label.
     pub fn find(&self, label: &str) -> Option<Host> {
         lock(&self.hosts).iter().find(|h| h.label() == label).cloned()
     }
@@ -153,9 +240,8 @@ impl Lab {
     }
 
     fn cancel(&self) {
-        for host in lock(&self.hosts).iter() {
-            host.inner.stop.cancel();
-            host.inner.gate.release_all();
+        for member in self.members() {
+            member.front().cancel();
         }
     }
 }

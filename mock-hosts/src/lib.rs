@@ -1,5 +1,5 @@
-//! Mock hosts for the Agent Protocols: ADP and APP hosts that behave by the book, or misbehave
-//! on command.
+//! Mock hosts for the Agent Protocols: ADP, APP and GRP hosts that behave by the book, or
+//! misbehave on command.
 //!
 //! ```no_run
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,9 +17,9 @@
 //! ```
 //!
 //! Reading order: [`Lab`] → [`Host`] → [`fault`] (the vocabulary of a plan) → [`Journal`],
-//! [`Gate`] (watching and stepping) → [`Peer`] (the other agents). Inside: `serve` takes a
-//! request from the socket to its answer, `adp` and `app` hold the rules, `wire` is the raw
-//! connection layer.
+//! [`Gate`] (watching and stepping) → [`Peer`] (the other agents) → [`grp`]. Inside: `front` is
+//! what every host has before its protocol, `serve` takes a request to its answer, `adp` and
+//! `app` hold the rules, `wire` is the raw connection layer.
 //!
 //! **Invariant**: an event enters a room only after the kernel's replay admitted it, under the
 //! room's lock. The exceptions are explicit: [`Host::append_unchecked`] and the `lenient`
@@ -32,9 +32,11 @@ mod app;
 mod clock;
 mod control;
 pub mod fault;
+mod front;
 mod gate;
 pub mod grp;
 mod host;
+pub mod html;
 mod journal;
 mod lab;
 mod limits;
@@ -53,7 +55,7 @@ pub use clock::Clock;
 pub use control::{Control, ControlError};
 pub use fault::engine::{FaultId, FaultState};
 pub use fault::persona::Persona;
-pub use fault::{Action, End, Eol, Fault, HoldAt, Plan, PlanError, RetryAfter, When};
+pub use fault::{Action, DelayAt, End, Eol, Fault, HoldAt, Plan, PlanError, RetryAfter, When};
 pub use gate::{Gate, Held};
 pub use host::{AdpHost, AppHost, Host, HostConfig};
 pub use journal::{Journal, JournalEntry, JournalTimeout};

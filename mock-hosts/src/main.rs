@@ -1,4 +1,4 @@
-//! `mock-hosts`: ADP and APP hosts on this machine, for people who write connectors.
+//! `mock-hosts`: ADP, APP and GRP hosts on this machine, for people who write connectors.
 
 mod start;
 mod start_grp;
@@ -21,7 +21,7 @@ async fn main() -> std::process::ExitCode {
             Ok(()) => std::process::ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("mock-hosts grp: {error}");
-                std::process::ExitCode::from(3)
+                std::process::ExitCode::from(error.exit_code())
             }
         };
     }

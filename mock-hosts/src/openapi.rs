@@ -37,7 +37,7 @@ pub(crate) fn answer(host: &HostInner) -> Result<Answer, Refusal> {
             whole
         }
     };
-    document["servers"] = json!([{ "url": host.url }]);
+    document["servers"] = json!([{ "url": host.front.url }]);
     Ok(Answer::json(document))
 }
 

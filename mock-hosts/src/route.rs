@@ -1,90 +1,140 @@
-//! Route names and path parsing of the ADP and APP hosts.
+//! Route names of all hosts, and path parsing of the ADP and APP hosts.
 
 use serde::{Deserialize, Serialize};
 
-/// The routes of the hosts, as faults and the journal name them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Route {
+macro_rules! routes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// The routes of the hosts, as faults and the journal name them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Route { $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+ }
+
+        impl Route {
+            /// All of them.
+            pub const ALL: &'static [Route] = &[$(Route::$variant,)+];
+
+            /// The name, as in plans and the journal.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Route::$variant => $name,)+ }
+            }
+        }
+    };
+}
+
+routes! {
     /// `GET /.well-known/agent-discourse`
-    Discovery,
+    Discovery = "discovery",
     /// `POST /v1/rooms`
-    Create,
+    Create = "create",
     /// `POST /v1/rooms/{room}`
-    Submit,
+    Submit = "submit",
     /// `GET /v1/rooms/{room}`
-    Room,
+    Room = "room",
     /// `GET /v1/rooms/{room}/events`
-    Events,
+    Events = "events",
     /// `GET /v1/rooms/{room}/events/live`
-    Live,
+    Live = "live",
     /// `POST /v1/rooms/{room}/join-requests`
-    JoinRequest,
+    JoinRequest = "join_request",
     /// `GET /v1/rooms/{room}/join-requests`
-    JoinRequests,
+    JoinRequests = "join_requests",
     /// `GET /v1/rooms/{room}/join-requests/{id}`
-    JoinRequestRead,
+    JoinRequestRead = "join_request_read",
     /// `GET /v1/rooms/public`
-    Public,
+    Public = "public",
     /// `GET /v1/me/rooms`
-    MyRooms,
+    MyRooms = "my_rooms",
     /// `GET /v1/rooms/{room}/agent-status`
-    Statuses,
+    Statuses = "statuses",
     /// `GET /v1/rooms/{room}/agent-status/{agent}`
-    Status,
+    Status = "status",
     /// `PUT /v1/rooms/{room}/agent-status`
-    StatusPut,
+    StatusPut = "status_put",
     /// `GET /v1/rooms/{room}/archive`
-    Archive,
+    Archive = "archive",
     /// `GET /v1/rooms/{room}/archive.jsonl`
-    ArchiveJsonl,
+    ArchiveJsonl = "archive_jsonl",
     /// `GET /v1/rooms/{room}/archive.md`
-    ArchiveMd,
+    ArchiveMd = "archive_md",
     /// `GET /packs/{name}`: pack documents the host offers
-    Pack,
+    Pack = "pack",
     /// `GET /openapi.json`
-    Openapi,
+    Openapi = "openapi",
     /// `GET /.well-known/agent-profile`
-    ProfileDiscovery,
+    ProfileDiscovery = "profile_discovery",
     /// `POST /v1/profiles`
-    ProfileUpdate,
+    ProfileUpdate = "profile_update",
     /// `POST /v1/profiles/batch`
-    ProfileBatch,
+    ProfileBatch = "profile_batch",
     /// `GET /v1/profiles/{agent}`
-    Profile,
+    Profile = "profile",
     /// `GET /v1/profiles/{agent}/events`
-    ProfileEvents,
+    ProfileEvents = "profile_events",
+    /// `POST /api/rooms`
+    GrpCreateRoom = "grp_create_room",
+    /// `GET /api/rooms/{slug}`
+    GrpReadRoom = "grp_read_room",
+    /// `DELETE /api/rooms/{slug}`
+    GrpDeleteRoom = "grp_delete_room",
+    /// `POST /api/rooms/{slug}/join`
+    GrpJoinRoom = "grp_join_room",
+    /// `POST /api/rooms/{slug}/ask`
+    GrpAsk = "grp_ask",
+    /// `POST /api/rooms/{slug}/start-choosing`
+    GrpStartChoosing = "grp_start_choosing",
+    /// `POST /api/rooms/{slug}/choose`
+    GrpChoose = "grp_choose",
+    /// `POST /api/rooms/{slug}/abstain`
+    GrpAbstain = "grp_abstain",
+    /// `POST /api/rooms/{slug}/discuss`
+    GrpDiscuss = "grp_discuss",
+    /// `POST /api/rooms/{slug}/options`
+    GrpPropose = "grp_propose",
+    /// `POST /api/rooms/{slug}/close`
+    GrpCloseRoom = "grp_close_room",
+    /// `GET /api/rooms/{slug}/next-action`
+    GrpWait = "grp_wait",
+    /// `GET /api/rooms/{slug}/outcome`
+    GrpOutcome = "grp_outcome",
+    /// `GET /api/rooms/{slug}/decisions`
+    GrpListDecisions = "grp_list_decisions",
+    /// `GET /api/rooms/{slug}/events`
+    GrpListEvents = "grp_list_events",
+    /// `PATCH /api/rooms/{slug}/settings`
+    GrpUpdateRoomSettings = "grp_update_room_settings",
+    /// `POST /api/rooms/{slug}/invites`
+    GrpInviteToRoom = "grp_invite_to_room",
+    /// `GET /api/rooms/{slug}/invites`
+    GrpListInvites = "grp_list_invites",
+    /// `DELETE /api/rooms/{slug}/invites/{code}`
+    GrpRevokeInvite = "grp_revoke_invite",
+    /// `PATCH /api/rooms/{slug}/members/{participant}`
+    GrpUpdateMember = "grp_update_member",
+    /// `POST /api/rooms/{slug}/webhooks`
+    GrpRegisterWebhook = "grp_register_webhook",
+    /// `GET /api/rooms/{slug}/webhooks`
+    GrpListWebhooks = "grp_list_webhooks",
+    /// `DELETE /api/rooms/{slug}/webhooks/{id}`
+    GrpUnregisterWebhook = "grp_unregister_webhook",
+    /// `GET /api/rooms/{slug}/events/stream`
+    GrpStream = "grp_stream",
+    /// `GET /r/{slug}`
+    GrpPage = "grp_page",
+    /// `GET /.well-known/grp.json`
+    GrpDiscovery = "grp_discovery",
+    /// `GET /api/openapi.json`
+    GrpOpenapi = "grp_openapi",
+    /// `GET /healthz, GET /readyz`
+    GrpHealth = "grp_health",
+    /// `POST /mcp`
+    GrpMcp = "grp_mcp",
+    /// `POST /mcp/host`
+    GrpMcpHost = "grp_mcp_host",
 }
 
 impl Route {
-    /// The name, as in plans and the journal.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Route::Discovery => "discovery",
-            Route::Create => "create",
-            Route::Submit => "submit",
-            Route::Room => "room",
-            Route::Events => "events",
-            Route::Live => "live",
-            Route::JoinRequest => "join_request",
-            Route::JoinRequests => "join_requests",
-            Route::JoinRequestRead => "join_request_read",
-            Route::Public => "public",
-            Route::MyRooms => "my_rooms",
-            Route::Statuses => "statuses",
-            Route::Status => "status",
-            Route::StatusPut => "status_put",
-            Route::Archive => "archive",
-            Route::ArchiveJsonl => "archive_jsonl",
-            Route::ArchiveMd => "archive_md",
-            Route::Pack => "pack",
-            Route::Openapi => "openapi",
-            Route::ProfileDiscovery => "profile_discovery",
-            Route::ProfileUpdate => "profile_update",
-            Route::ProfileBatch => "profile_batch",
-            Route::Profile => "profile",
-            Route::ProfileEvents => "profile_events",
-        }
+    /// By its name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|r| r.as_str() == name)
     }
 
     /// Whether the route belongs to the profile host.
@@ -97,6 +147,16 @@ impl Route {
                 | Route::Profile
                 | Route::ProfileEvents
         )
+    }
+
+    /// Whether the route belongs to a GRP host.
+    pub fn is_grp(self) -> bool {
+        self.as_str().starts_with("grp_")
+    }
+
+    /// Whether the answer is an event stream.
+    pub fn is_stream(self) -> bool {
+        matches!(self, Route::Live | Route::GrpStream)
     }
 }
 

@@ -1,29 +1,23 @@
-//! From socket to answer: accepting, reading, choosing faults, handling, spoiling, answering.
+//! One request to an ADP or APP host: reading it, choosing faults, handling, answering.
+//! The socket and the faults that concern no protocol are `front`'s.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use ap_protocol::json::JsonError;
 use ap_protocol::{AgentId, ErrorCode, encoding, json as strict, jwt};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Map, Value, json};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_util::task::TaskTracker;
 
-use crate::answer::{Answer, AnswerBody, Content, Refusal};
+use crate::answer::{Answer, AnswerBody, Refusal};
+use crate::fault::Action;
 use crate::fault::engine::{Facts, Hit, Moment};
-use crate::fault::{Action, End, HoldAt};
+use crate::front::{Asked, Serve, shown_headers};
 use crate::host::HostInner;
 use crate::journal::JournalEntry;
 use crate::route::{self, Parsed, Route, Target};
-use crate::wire::{FaultIo, Wire};
+use crate::wire::Wire;
 
 /// One request with everything that was found out about it.
 pub(crate) struct Exchange {
@@ -37,6 +31,8 @@ pub(crate) struct Exchange {
     pub now: u64,
     pub hits: Vec<Hit>,
     pub wire: Arc<Wire>,
+    /// Its number in the journal.
+    pub journal: u64,
 }
 
 impl Exchange {
@@ -117,70 +113,6 @@ pub(crate) fn page(
     Ok(Answer::json(out))
 }
 
-/// Accepts connections until the host stops. A `refuse` fault closes the port meanwhile.
-pub(crate) async fn accept_loop(host: Arc<HostInner>, listener: TcpListener, tracker: TaskTracker) {
-    let address = listener.local_addr().ok();
-    let mut listener = Some(listener);
-    let mut refusing = host.faults.refusing();
-    loop {
-        if *refusing.borrow_and_update() {
-            listener = None;
-        } else if listener.is_none() {
-            listener = bind_again(address).await;
-        }
-        tokio::select! {
-            () = host.stop.cancelled() => return,
-            _ = refusing.changed() => {}
-            accepted = async {
-                match &listener {
-                    Some(listener) => listener.accept().await,
-                    None => std::future::pending().await,
-                }
-            } => if let Ok((stream, _)) = accepted {
-                let number = host.connections.fetch_add(1, Ordering::Relaxed) + 1;
-                tracker.spawn(connection(Arc::clone(&host), stream, number));
-            }
-        }
-    }
-}
-
-/// The same port again. Connections of the closed listener may need a moment to go.
-async fn bind_again(address: Option<SocketAddr>) -> Option<TcpListener> {
-    let address = address?;
-    for _ in 0..200 {
-        match TcpListener::bind(address).await {
-            Ok(listener) => return Some(listener),
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
-    }
-    tracing::error!(%address, "the port could not be opened again");
-    None
-}
-
-async fn connection(host: Arc<HostInner>, stream: TcpStream, number: u64) {
-    let _ = stream.set_nodelay(true);
-    let wire = Arc::new(Wire::default());
-    let io = TokioIo::new(FaultIo::new(stream, Arc::clone(&wire)));
-    let service = {
-        let (host, wire) = (Arc::clone(&host), Arc::clone(&wire));
-        hyper::service::service_fn(move |request| {
-            let (host, wire) = (Arc::clone(&host), Arc::clone(&wire));
-            async move { Ok::<_, Infallible>(exchange(&host, number, wire, request).await) }
-        })
-    };
-    let serving = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .serve_connection(io, service);
-    let mut refusing = host.faults.refusing();
-    tokio::select! {
-        () = host.stop.cancelled() => {}
-        _ = refusing.wait_for(|refuse| *refuse) => {}
-        served = serving => if let Err(error) = served {
-            tracing::debug!(%error, connection = number, "connection ended");
-        }
-    }
-}
-
 /// What a request JWT says, whether or not it holds.
 struct Token {
     agent: Result<Option<AgentId>, Refusal>,
@@ -205,9 +137,20 @@ fn read_token(host: &HostInner, headers: &http::HeaderMap, now_ms: u64) -> Token
         .nth(1)
         .and_then(|part| encoding::decode(part).ok())
         .and_then(|bytes| strict::parse(&bytes).ok());
-    match jwt::verify(token, &host.url, now_ms / 1000) {
+    match jwt::verify(token, &host.front.url, now_ms / 1000) {
         Ok(agent) => Token { agent: Ok(Some(agent)), claims, error: None },
         Err(error) => bad(claims, error.to_string()),
+    }
+}
+
+impl Serve for Arc<HostInner> {
+    async fn serve(
+        &self,
+        connection: u64,
+        wire: Arc<Wire>,
+        request: http::Request<Incoming>,
+    ) -> http::Response<AnswerBody> {
+        exchange(self, connection, wire, request).await
     }
 }
 
@@ -217,7 +160,7 @@ async fn exchange(
     wire: Arc<Wire>,
     request: http::Request<Incoming>,
 ) -> http::Response<AnswerBody> {
-    wire.next_answer();
+    let front = &host.front;
     let (parts, incoming) = request.into_parts();
     let collected = Limited::new(incoming, host.config.max_body_bytes).collect().await;
     let bytes: Result<Bytes, Refusal> = match collected {
@@ -234,7 +177,7 @@ async fn exchange(
         Parsed::Target(target) => Some(target.clone()),
         _ => None,
     };
-    let mut now = host.clock.now_ms();
+    let mut now = front.clock.now_ms();
     let token = read_token(host, &parts.headers, now);
     let room = target
         .as_ref()
@@ -258,7 +201,7 @@ async fn exchange(
         .and_then(Value::as_str)
         .map(str::to_owned);
     let entry = JournalEntry {
-        host: host.label.clone(),
+        host: front.label.clone(),
         at_ms: now,
         connection,
         method: parts.method.to_string(),
@@ -266,7 +209,7 @@ async fn exchange(
         query: parts.uri.query().map(str::to_owned),
         route: target.as_ref().map(|t| t.route.as_str().to_owned()),
         room: room.clone(),
-        headers: shown_headers(&parts.headers),
+        headers: shown_headers(&parts.headers, &[]),
         body: match (&body, &envelope) {
             (Some(Ok(v)), None) => Some(v.clone()),
             _ => None,
@@ -277,10 +220,9 @@ async fn exchange(
         token_error: token.error,
         ..JournalEntry::default()
     };
-    let journal = host.journal.begin(entry);
+    let journal = front.journal.begin(entry);
     let agent_text = actor.or(subject);
-    let hits = host.faults.hits(&Facts {
-        host: &host.label,
+    let hits = front.faults.hits(&Facts {
         method: parts.method.as_str(),
         route: target.as_ref().map(|t| t.route),
         room: room.as_deref(),
@@ -289,12 +231,9 @@ async fn exchange(
         moment: Moment::Request,
         delivered: 0,
     });
-    if !hits.is_empty() {
-        let ids: Vec<u64> = hits.iter().map(|h| h.id.0).collect();
-        host.journal.update(journal, |e| e.faults = ids);
-    }
-    let request_line = format!("{} {path}", parts.method);
-    let early = before(host, &hits, &wire, journal, &request_line, &mut now, &parts.uri).await;
+    front.note_hits(journal, &hits);
+    let asked = Asked { journal, uri: &parts.uri, line: format!("{} {path}", parts.method) };
+    let early = front.before(&hits, &wire, &asked, &mut now).await;
     let mut answer = match (early, parsed, bytes) {
         (Some(answer), ..) => answer,
         (None, Parsed::Target(target), Ok(_)) => {
@@ -309,6 +248,7 @@ async fn exchange(
                 now,
                 hits: hits.clone(),
                 wire: Arc::clone(&wire),
+                journal,
             };
             handle(host, &ex).await.unwrap_or_else(Answer::from)
         }
@@ -321,25 +261,10 @@ async fn exchange(
             Refusal::http(404, "not_found", "no such path on this host").into()
         }
     };
-    after(host, &hits, &wire, journal, &request_line, &mut answer).await;
+    front.after(&hits, &wire, &asked, &mut answer).await;
     let (status, error) = (answer.status, answer.error_code().map(str::to_owned));
-    let lost = hits.iter().any(|h| {
-        matches!(h.action, Action::LoseResponse { .. } | Action::Reset {} | Action::Stall {})
-    });
-    host.journal.update(journal, |e| {
-        e.status = (!lost).then_some(status);
-        e.error = error;
-        e.done = true;
-    });
+    front.conclude(journal, &hits, status, error);
     answer.into_response()
-}
-
-fn shown_headers(headers: &http::HeaderMap) -> BTreeMap<String, String> {
-    headers
-        .iter()
-        .filter(|(name, _)| *name != http::header::AUTHORIZATION)
-        .map(|(n, v)| (n.as_str().to_owned(), String::from_utf8_lossy(v.as_bytes()).into_owned()))
-        .collect()
 }
 
 async fn handle(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
@@ -354,95 +279,5 @@ async fn handle(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
         Route::Openapi => crate::openapi::answer(host),
         _ if profile => crate::app::handle(host, ex),
         _ => crate::adp::handle(host, ex).await,
-    }
-}
-
-/// Faults that act before the host looks at the request. An answer ends it here.
-async fn before(
-    host: &HostInner,
-    hits: &[Hit],
-    wire: &Wire,
-    journal: u64,
-    request: &str,
-    now: &mut u64,
-    uri: &http::Uri,
-) -> Option<Answer> {
-    let mut answer = None;
-    for hit in hits {
-        match &hit.action {
-            Action::Delay { ms } => tokio::time::sleep(Duration::from_millis(*ms)).await,
-            Action::Hold { at: HoldAt::Before } => {
-                host.gate.hold(journal, "before", request.to_owned()).await;
-                *now = host.clock.now_ms();
-            }
-            Action::ClockSkew { ms } => *now = now.saturating_add_signed(*ms),
-            Action::Status { code, body, retry_after } => {
-                let mut out = match body {
-                    Some(text) => Answer::raw("text/plain", text.clone()),
-                    None => Answer { status: 200, headers: vec![], content: Content::Empty },
-                };
-                out.status = *code;
-                if let Some(after) = retry_after {
-                    out.set_retry_after(after, *now);
-                }
-                answer.get_or_insert(out);
-            }
-            Action::Error { code, status, data, retry_after } => {
-                let known = ErrorCode::from_text(code).map_or(400, ErrorCode::http_status);
-                let mut refusal =
-                    Refusal::http(status.unwrap_or(known), code, "answered by a planned fault");
-                refusal.data = data.clone();
-                let mut out = Answer::from(refusal);
-                if let Some(after) = retry_after {
-                    out.set_retry_after(after, *now);
-                }
-                answer.get_or_insert(out);
-            }
-            Action::Redirect { status, to } => {
-                let bare =
-                    url::Url::parse(to).is_ok_and(|u| u.path() == "/" && u.query().is_none());
-                let target = match (bare, uri.path_and_query()) {
-                    (true, Some(rest)) => format!("{}{rest}", to.trim_end_matches('/')),
-                    _ => to.clone(),
-                };
-                let mut out = Answer { status: *status, headers: vec![], content: Content::Empty };
-                out.set_header("Location", &target);
-                answer.get_or_insert(out);
-            }
-            Action::Reset {} => {
-                wire.kill(End::Reset);
-                answer.get_or_insert(Answer::raw("text/plain", "reset"));
-            }
-            Action::Stall {} => {
-                wire.kill(End::Stall);
-                answer.get_or_insert(Answer::raw("text/plain", "stalled"));
-            }
-            _ => {}
-        }
-    }
-    answer
-}
-
-/// Faults that act on the finished answer and on its way out.
-async fn after(
-    host: &HostInner,
-    hits: &[Hit],
-    wire: &Wire,
-    journal: u64,
-    request: &str,
-    answer: &mut Answer,
-) {
-    for hit in hits {
-        match &hit.action {
-            Action::LoseResponse { end } => wire.kill(*end),
-            Action::CutAfterBytes { bytes, end } => wire.cut_after(*bytes, *end),
-            Action::Slice { bytes, pause_ms } => {
-                wire.slice(*bytes, Duration::from_millis(*pause_ms));
-            }
-            Action::Hold { at: HoldAt::After } => {
-                host.gate.hold(journal, "after", request.to_owned()).await;
-            }
-            action => answer.spoil(action),
-        }
     }
 }

@@ -28,19 +28,24 @@ A plan names what happens when, and how often:
 
 Routes: discovery create submit room events live join_request join_requests
 join_request_read public my_rooms statuses status status_put archive archive_jsonl archive_md
-pack openapi profile_discovery profile_update profile_batch profile profile_events.
+pack openapi profile_discovery profile_update profile_batch profile profile_events. At the GRP
+host: grp_ and the name of an operation (grp_create_room, grp_join_room, grp_read_room,
+grp_choose, …), grp_stream grp_page grp_discovery grp_openapi grp_health grp_mcp grp_mcp_host.
+\"when\" takes host method route room agent event_type seq nth skip chance.
 Actions: delay hold status error redirect reset stall refuse clock_skew move_head lenient
 lose_response cut_after_bytes slice wrong_content_type oversize bom body duplicate_key
 max_seen_nonce header set remove bare_lists wrap_lists repeat_cursor answer_other tamper resign
 drop_record duplicate reorder rollback fork liar_head cut_after_events framing inject
-oversize_event silence replay.
+oversize_event silence replay defect.
+delay and hold act on single events of a stream with at = \"event\"; defect = { name = \"…\" } gives
+the GRP host a seeded defect (mock-hosts grp --defects lists them).
 
 The control port takes the token printed at the start:
   curl -H \"Authorization: Bearer $TOKEN\" $CONTROL/control/journal
   curl -X PUT -H \"Authorization: Bearer $TOKEN\" -H 'Content-Type: application/toml' \\
        --data-binary @faults.toml $CONTROL/control/plan
-Everything under /control: hosts plan faults personas persona journal held step clock state
-reset move-head accept append-unchecked limits. A page to watch it all is at /monitor.
+Everything under /control: hosts plan faults personas persona defects journal held step clock
+state reset move-head accept append-unchecked limits. A page to watch it all is at /monitor.
 
 Exit codes: 0 ended by Ctrl-C, 2 wrong options or plan, 3 could not start.";
 
@@ -72,7 +77,8 @@ pub struct Options {
     /// Address to listen on
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     listen: IpAddr,
-    /// First port; the hosts take it and the ones after it, the control port the last. 0: any
+    /// First port; the APP, ADP and GRP hosts take it and the ones after it, the control port
+    /// the last. 0: any
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// Do not start the control port
@@ -110,8 +116,6 @@ pub enum StartError {
     Lab(#[from] mock_hosts::LabError),
     #[error("{0}")]
     Control(#[from] mock_hosts::ControlError),
-    #[error("the GRP host: {0}")]
-    Grp(#[from] mock_hosts::grp::StartError),
     #[error("the demo room could not be made: {0}")]
     Demo(#[from] mock_hosts::PeerError),
     #[error("{path}: {error}")]
@@ -139,30 +143,27 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         }
         return Ok(());
     }
-    let plan = plan_of(&options)?;
+    let plan = plan_of(options.plan.as_deref(), options.seed)?;
+    let personas = personas_of(&options.persona)?;
     let clock = options.frozen_clock.map_or_else(Clock::default, Clock::frozen_at);
     let lab = Arc::new(Lab::start(LabConfig { clock, seed: options.seed }).await?);
-    let (adp, app) = start_hosts(&lab, &options).await?;
-    let control = if options.no_control {
-        None
-    } else {
-        let hosts = u16::try_from(lab.hosts().len()).unwrap_or(0);
-        let port = if options.port == 0 { 0 } else { options.port + hosts };
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Some(Control::start(Arc::clone(&lab), address).await?)
-    };
-    // After the hosts and the control port.
-    let hosts = u16::try_from(lab.hosts().len()).unwrap_or(0);
-    let grp_port = if options.port == 0 { 0 } else { options.port + hosts + 1 };
+    let mut ports = Ports(options.port);
+    let (adp, app) = start_hosts(&lab, &options, &mut ports).await?;
     let grp = if options.grp || (options.adp.is_empty() && options.app.is_empty()) {
         let config = GrpConfig {
-            listen: SocketAddr::from((options.listen, grp_port)),
+            listen: SocketAddr::from((options.listen, ports.next()?)),
             data: options.data.clone(),
             ..GrpConfig::default()
         };
-        Some(GrpHost::start(config).await?)
+        Some(lab.grp("grp", config).await?)
     } else {
         None
+    };
+    let control = if options.no_control {
+        None
+    } else {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.next()?));
+        Some(Control::start(Arc::clone(&lab), address).await?)
     };
     let demo = match adp.first() {
         Some(host) if !options.no_demo => Some(demo_room(host).await?),
@@ -170,10 +171,16 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     };
     // Faults come last: the demo room itself is made honestly.
     for host in lab.hosts() {
-        if options.limits || options.persona.iter().any(|p| p == "strict-limits") {
+        if options.limits {
             host.set_limits(Limits::recommended());
         }
-        host.plan(plan.clone());
+        if let Some(limits) = personas.iter().find_map(|p| p.limits()) {
+            host.set_limits(limits);
+        }
+        host.plan(with(&plan, &personas, Persona::plan));
+    }
+    for host in lab.grp_hosts() {
+        host.plan(with(&plan, &personas, Persona::grp_plan));
     }
     let provisioning = provisioning(&adp, &app)?;
     if let Some(path) = &options.provision {
@@ -183,31 +190,67 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     announce(&options, &adp, &app, grp_url, control.as_ref(), demo.as_deref(), &provisioning);
     wait_for_end().await;
     drop(control);
+    end(lab).await;
+    Ok(())
+}
+
+/// Stops the hosts, and waits for their connections unless somebody else holds the lab.
+pub async fn end(lab: Arc<Lab>) {
     match Arc::try_unwrap(lab) {
         Ok(lab) => lab.stop().await,
         Err(lab) => drop(lab),
     }
-    Ok(())
 }
 
-fn plan_of(options: &Options) -> Result<Plan, StartError> {
-    let mut plan = Plan { seed: options.seed, faults: Vec::new() };
-    if let Some(path) = &options.plan {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| StartError::Usage(format!("{}: {e}", path.display())))?;
-        plan = Plan::from_toml(&text)
-            .map_err(|e| StartError::Usage(format!("{}: {e}", path.display())))?;
-    }
-    for name in &options.persona {
-        let persona = Persona::find(name).ok_or_else(|| {
+/// The plan of a file, or an empty one.
+pub fn plan_of(path: Option<&Path>, seed: u64) -> Result<Plan, StartError> {
+    let Some(path) = path else { return Ok(Plan { seed, faults: Vec::new() }) };
+    let usage = |e: &dyn std::fmt::Display| {
+        StartError::Usage(format!("{}: {}", path.display(), e.to_string().trim_end()))
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| usage(&e))?;
+    Plan::from_toml(&text).map_err(|e| usage(&e))
+}
+
+fn personas_of(names: &[String]) -> Result<Vec<Persona>, StartError> {
+    let find = |name: &String| {
+        Persona::find(name).ok_or_else(|| {
             StartError::Usage(format!("there is no persona {name:?}; --personas lists them"))
-        })?;
-        plan.faults.extend(persona.plan(plan.seed).faults);
-    }
-    Ok(plan)
+        })
+    };
+    names.iter().map(find).collect()
 }
 
-async fn start_hosts(lab: &Lab, options: &Options) -> Result<(Vec<Host>, Vec<Host>), StartError> {
+/// A plan with the faults of personas behind its own.
+fn with(plan: &Plan, personas: &[Persona], faults: impl Fn(Persona, u64) -> Plan) -> Plan {
+    let mut plan = plan.clone();
+    for persona in personas {
+        plan.faults.extend(faults(*persona, plan.seed).faults);
+    }
+    plan
+}
+
+/// Ports in a row, or any free ones from 0.
+struct Ports(u16);
+
+impl Ports {
+    fn next(&mut self) -> Result<u16, StartError> {
+        let this = self.0;
+        if this != 0 {
+            // After the last port there is none: 0 would be a free one.
+            self.0 = this.checked_add(1).ok_or_else(|| {
+                StartError::Usage("--port is too high for so many hosts".to_owned())
+            })?;
+        }
+        Ok(this)
+    }
+}
+
+async fn start_hosts(
+    lab: &Lab,
+    options: &Options,
+    ports: &mut Ports,
+) -> Result<(Vec<Host>, Vec<Host>), StartError> {
     let default = |list: &[String], label: &str| {
         if options.adp.is_empty() && options.app.is_empty() {
             vec![label.to_owned()]
@@ -216,12 +259,7 @@ async fn start_hosts(lab: &Lab, options: &Options) -> Result<(Vec<Host>, Vec<Hos
         }
     };
     let (adp, app) = (default(&options.adp, "a"), default(&options.app, "p"));
-    let mut port = options.port;
-    let mut next = || {
-        let this = port;
-        port = if port == 0 { 0 } else { port + 1 };
-        SocketAddr::from((options.listen, this))
-    };
+    let mut next = || ports.next().map(|port| SocketAddr::from((options.listen, port)));
     let base = HostConfig {
         bare_lists: options.bare_lists,
         data: options.data.clone(),
@@ -230,13 +268,13 @@ async fn start_hosts(lab: &Lab, options: &Options) -> Result<(Vec<Host>, Vec<Hos
     let mut profiles = Vec::new();
     for label in &app {
         let config =
-            HostConfig { discourse: false, profiles: true, listen: next(), ..base.clone() };
+            HostConfig { discourse: false, profiles: true, listen: next()?, ..base.clone() };
         profiles.push(lab.host(label, config).await?);
     }
     let mut discourse = Vec::new();
     for label in &adp {
         let config = HostConfig {
-            listen: next(),
+            listen: next()?,
             profile_service: profiles.first().map(|h| h.url().to_owned()),
             ..base.clone()
         };
@@ -351,9 +389,7 @@ fn announce(
         mock_hosts::say!("demo room         {}/v1/rooms/{room}", host.url());
     }
     if let Some(control) = control {
-        mock_hosts::say!("control port      {}", control.url());
-        mock_hosts::say!("control token     {}", control.token());
-        mock_hosts::say!("monitor page      {}", control.monitor_url());
+        announce_control(control);
     }
     if options.provision.is_some() {
         mock_hosts::say!("\nProvisioning document written to {}.", file.display());
@@ -366,8 +402,15 @@ fn announce(
     mock_hosts::say!("\nMCP client configuration:\n{client:#}\n\nCtrl-C ends it.");
 }
 
+/// Where the control port is.
+pub fn announce_control(control: &Control) {
+    mock_hosts::say!("control port      {}", control.url());
+    mock_hosts::say!("control token     {}", control.token());
+    mock_hosts::say!("monitor page      {}", control.monitor_url());
+}
+
 /// Ctrl-C or a polite kill.
-async fn wait_for_end() {
+pub async fn wait_for_end() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -1,16 +1,21 @@
 //! `mock-hosts grp`: a GRP room host on a port of its own.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Parser;
-use mock_hosts::grp::{Defect, GrpConfig, GrpHost, StartError};
+use mock_hosts::grp::{Defect, GrpConfig};
+use mock_hosts::{Control, Lab, LabConfig};
+
+use crate::start::{self, StartError};
 
 const AFTER_HELP: &str = "\
 Try it:
   mock-hosts grp                                a room host on a free port
   mock-hosts grp --listen 127.0.0.1:4780 --data ./rooms
   mock-hosts grp --defect no-wait-clamp         broken on purpose; --defects lists them
+  mock-hosts grp --plan faults.toml             faults on its routes (mock-hosts --help)
 
   curl -s -X POST $URL/api/rooms -H 'content-type: application/json' \\
        -d '{\"question\": \"Tea or coffee?\", \"options\": [\"tea\", \"coffee\"]}'
@@ -46,6 +51,12 @@ pub struct Options {
     /// Another host name the MCP endpoints answer to (repeatable)
     #[arg(long = "mcp-host", value_name = "NAME")]
     mcp_hosts: Vec<String>,
+    /// A fault plan (TOML)
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// Do not start the control port
+    #[arg(long)]
+    no_control: bool,
     /// Switch a seeded defect on (repeatable)
     #[arg(long = "defect", value_name = "NAME", value_parser = defect)]
     defects: Vec<Defect>,
@@ -66,7 +77,9 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         }
         return Ok(());
     }
-    let host = GrpHost::start(GrpConfig {
+    let plan = start::plan_of(options.plan.as_deref(), 0)?;
+    let lab = Arc::new(Lab::start(LabConfig::default()).await?);
+    let config = GrpConfig {
         listen: options.listen,
         public_url: options.public_url,
         data: options.data,
@@ -77,10 +90,21 @@ pub async fn run(options: Options) -> Result<(), StartError> {
         mcp_hosts: options.mcp_hosts,
         defects: options.defects,
         ..GrpConfig::default()
-    })
-    .await?;
-    mock_hosts::say!("GRP host  {}", host.url());
-    mock_hosts::say!("MCP       {url}/mcp and {url}/mcp/host", url = host.url());
-    tokio::signal::ctrl_c().await?;
+    };
+    let host = lab.grp("grp", config).await?;
+    host.plan(plan);
+    let control = match options.no_control {
+        true => None,
+        false => Some(Control::start(Arc::clone(&lab), (Ipv4Addr::LOCALHOST, 0).into()).await?),
+    };
+    mock_hosts::say!("GRP host          {}", host.url());
+    mock_hosts::say!("MCP               {url}/mcp and {url}/mcp/host", url = host.url());
+    if let Some(control) = &control {
+        start::announce_control(control);
+    }
+    mock_hosts::say!("\nCtrl-C ends it.");
+    start::wait_for_end().await;
+    drop((host, control));
+    start::end(lab).await;
     Ok(())
 }

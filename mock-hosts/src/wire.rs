@@ -80,6 +80,22 @@ impl Wire {
     }
 }
 
+/// Ends a stream. What was sent before must be on the wire first, so the server gets the
+/// chance to flush.
+pub(crate) async fn finish(end: End, wire: &Wire) -> Option<io::Error> {
+    for _ in 0..4 {
+        tokio::task::yield_now().await;
+    }
+    match end {
+        End::Finish => None,
+        End::Stall => std::future::pending().await,
+        End::Close | End::Reset => {
+            wire.kill(end);
+            Some(io::ErrorKind::ConnectionAborted.into())
+        }
+    }
+}
+
 /// A socket whose writes obey a [`Wire`].
 pub(crate) struct FaultIo {
     stream: TcpStream,

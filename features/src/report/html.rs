@@ -4,30 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use mock_hosts::html::escape as esc;
+
 use crate::ledger::Ledger;
 use crate::verdict::{CaseReport, RunReport, Status};
-
-fn esc(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Bidirectional controls could make a log read as something else.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c if c.is_control() && c != '\n' && c != '\t' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 fn word(case: &CaseReport) -> (&'static str, &'static str) {
     match (case.status, case.excused.is_some()) {

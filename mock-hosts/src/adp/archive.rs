@@ -34,7 +34,7 @@ fn collect(host: &HostInner, ex: &Exchange) -> Result<Parts, Refusal> {
         Some(Tip { seq: r["seq"].as_u64()?, hash })
     });
     let mut manifest = kernel::manifest(
-        &host.url,
+        &host.front.url,
         &room.id,
         &url,
         ex.now,
@@ -116,7 +116,7 @@ pub(crate) fn markdown(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusa
         "# {}\n\nRoom `{}` on {}, {} records, last hash `{}`.\n",
         inline(&parts.room["topic"]),
         parts.room["id"].as_str().unwrap_or_default(),
-        host.url,
+        host.front.url,
         parts.records.len(),
         parts.manifest["last_hash"].as_str().unwrap_or_default(),
     );

@@ -18,13 +18,17 @@ use crate::fault::{Action, End, Eol, Route, view};
 use crate::host::HostInner;
 use crate::serve::Exchange;
 use crate::sync::lock;
-use crate::wire::Wire;
+use crate::wire::finish;
 
 /// Events a subscriber may lag behind before its stream is closed.
 const BACKLOG: usize = 4096;
 
 enum Item {
     Bytes(Bytes),
+    /// A pause before what follows (ms).
+    Pause(u64),
+    /// A wait at the gate before what follows.
+    Held(String),
     End(End),
 }
 
@@ -74,7 +78,7 @@ impl Hub {
             return;
         }
         let plain = encode("room.event", &record.value);
-        let faults = host.faults.any();
+        let faults = host.front.faults.any();
         list.1.retain_mut(|sub| {
             if faults {
                 sub.deliver(host, r, record, &plain)
@@ -138,13 +142,11 @@ impl Subscriber {
 
     fn facts<'a>(
         &'a self,
-        host: &'a HostInner,
         room: &'a str,
         event_type: Option<&'a str>,
         moment: Moment,
     ) -> Facts<'a> {
         Facts {
-            host: &host.label,
             method: "GET",
             route: Some(Route::Live),
             room: Some(room),
@@ -159,11 +161,21 @@ impl Subscriber {
     fn deliver(&mut self, host: &HostInner, r: &RoomInner, record: &Logged, plain: &Bytes) -> bool {
         let room = r.state.room_id.as_str();
         let kind = Some(record.event_type());
-        let hits = host.faults.hits(&self.facts(host, room, kind, Moment::Event(record.seq)));
+        let hits = host.front.faults.hits(&self.facts(room, kind, Moment::Event(record.seq)));
         let is = |want: fn(&Action) -> bool| hits.iter().any(|h| want(&h.action));
         if is(|a| matches!(a, Action::Silence {} | Action::DropRecord {} | Action::Rollback { .. }))
         {
             return true;
+        }
+        for hit in &hits {
+            let item = match hit.action {
+                Action::Delay { ms, .. } => Item::Pause(ms),
+                Action::Hold { .. } => Item::Held(format!("event {} of {room}", record.seq)),
+                _ => continue,
+            };
+            if self.tx.try_send(item).is_err() {
+                return false;
+            }
         }
         for hit in &hits {
             let extra = match &hit.action {
@@ -197,7 +209,7 @@ impl Subscriber {
         }
         self.delivered += 1;
         let after = Moment::Delivered(record.seq);
-        for hit in host.faults.hits(&self.facts(host, room, kind, after)) {
+        for hit in host.front.faults.hits(&self.facts(room, kind, after)) {
             if let Action::CutAfterEvents { end, .. } = hit.action {
                 let _ = self.tx.try_send(Item::End(end));
                 return false;
@@ -217,7 +229,8 @@ fn value_hits(hits: &[Hit]) -> Vec<Hit> {
         .collect()
 }
 
-fn oversize(bytes: usize) -> Bytes {
+/// An event with a huge payload.
+pub(crate) fn oversize(bytes: usize) -> Bytes {
     let mut text = String::with_capacity(bytes + 32);
     text.push_str("event: room.event\ndata: \"");
     text.extend(std::iter::repeat_n('x', bytes));
@@ -270,7 +283,7 @@ pub(crate) fn open(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
         }
     }
     let mut gone = false;
-    for hit in host.faults.hits(&sub.facts(host, &room.id, None, Moment::Start)) {
+    for hit in host.front.faults.hits(&sub.facts(&room.id, None, Moment::Start)) {
         match hit.action {
             Action::CutAfterEvents { end, .. } => {
                 let _ = sub.tx.try_send(Item::End(end));
@@ -299,9 +312,10 @@ pub(crate) fn open(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
     drop(inner);
     let seat = Seat { room, id };
     let beat = Duration::from_millis(host.config.heartbeat_ms.max(1));
-    let wire = Arc::clone(&ex.wire);
-    let stream =
-        futures::stream::unfold((rx, seat, wire), move |(mut rx, seat, wire)| async move {
+    let (wire, journal) = (Arc::clone(&ex.wire), ex.journal);
+    let state = (rx, seat, wire, Arc::clone(&host.front));
+    let stream = futures::stream::unfold(state, move |(mut rx, seat, wire, front)| async move {
+        loop {
             let item = tokio::select! {
                 biased;
                 item = rx.recv() => item,
@@ -310,34 +324,22 @@ pub(crate) fn open(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
                 }
             };
             match item {
-                Some(Item::Bytes(bytes)) => Some((Ok(bytes), (rx, seat, wire))),
+                Some(Item::Bytes(bytes)) => return Some((Ok(bytes), (rx, seat, wire, front))),
+                Some(Item::Pause(ms)) => tokio::time::sleep(Duration::from_millis(ms)).await,
+                Some(Item::Held(what)) => front.gate.hold(journal, "event", what).await,
                 Some(Item::End(end)) => {
-                    finish(end, &wire).await.map(|e| (Err(e), (rx, seat, wire)))
+                    let error = finish(end, &wire).await?;
+                    return Some((Err(error), (rx, seat, wire, front)));
                 }
-                None => None,
+                None => return None,
             }
-        });
+        }
+    });
     Ok(Answer {
         status: 200,
         headers: vec![("x-accel-buffering".to_owned(), "no".to_owned())],
         content: Content::Live(Box::pin(stream)),
     })
-}
-
-/// Ends a stream. What was sent before must be on the wire first, so the server gets the
-/// chance to flush.
-async fn finish(end: End, wire: &Wire) -> Option<std::io::Error> {
-    for _ in 0..4 {
-        tokio::task::yield_now().await;
-    }
-    match end {
-        End::Finish => None,
-        End::Stall => std::future::pending().await,
-        End::Close | End::Reset => {
-            wire.kill(end);
-            Some(std::io::ErrorKind::ConnectionAborted.into())
-        }
-    }
 }
 
 /// A stream item about join requests, as reviewers get it.

@@ -48,11 +48,12 @@ pub(crate) async fn handle(host: &HostInner, ex: &Exchange) -> Result<Answer, Re
 }
 
 fn discovery(host: &HostInner) -> Answer {
-    let profile_service = host.config.profile_service.clone().unwrap_or_else(|| host.url.clone());
+    let profile_service =
+        host.config.profile_service.clone().unwrap_or_else(|| host.front.url.clone());
     let packs: Vec<&str> = pack::registered_ids().collect();
     Answer::json(json!({
         "protocol": DISCOURSE_PROTOCOL,
-        "host": host.url,
+        "host": host.front.url,
         "features": [
             "rooms", "restricted-rooms", "private-rooms", "join-requests", "join-review",
             "sse-event-stream", "agent-status", "archives", "profiles", "registered-packs",
@@ -65,14 +66,14 @@ fn discovery(host: &HostInner) -> Answer {
             "protocol": PROFILE_PROTOCOL,
         },
         "endpoints": {
-            "api": format!("{}/v1", host.url),
-            "sse": format!("{}/v1/rooms/{{room_id}}/events/live", host.url),
+            "api": format!("{}/v1", host.front.url),
+            "sse": format!("{}/v1/rooms/{{room_id}}/events/live", host.front.url),
         },
     }))
 }
 
 fn pack_document(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
-    let uri = format!("{}/packs/{}", host.url, ex.target.first);
+    let uri = format!("{}/packs/{}", host.front.url, ex.target.first);
     let document = crate::sync::lock(&host.packs).get(&uri).cloned();
     match document {
         Some(bytes) => Ok(Answer::raw("application/json", bytes)),

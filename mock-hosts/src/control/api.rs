@@ -15,7 +15,9 @@ use super::{Shared, problem};
 use crate::fault::engine::FaultId;
 use crate::fault::persona::Persona;
 use crate::fault::{Fault, Plan};
+use crate::grp::Defect;
 use crate::host::Host;
+use crate::lab::Member;
 
 type Shares = State<Arc<Shared>>;
 type Params = Query<HashMap<String, String>>;
@@ -26,6 +28,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/control/plan", get(read_plan).put(write_plan))
         .route("/control/faults", get(read_faults).post(add_fault).delete(clear_faults))
         .route("/control/faults/{id}", delete(remove_fault))
+        .route("/control/defects", get(defects))
         .route("/control/personas", get(personas))
         .route("/control/persona", post(play))
         .route("/control/journal", get(journal))
@@ -73,28 +76,45 @@ fn body(bytes: &Bytes) -> Result<Value, Problem> {
 }
 
 /// The host that `?host=` names; all of them without it.
-fn chosen(shared: &Shared, label: Option<&str>) -> Result<Vec<Host>, Problem> {
-    match label {
-        None => Ok(shared.lab.hosts()),
-        Some(label) => match shared.lab.find(label) {
-            Some(host) => Ok(vec![host]),
-            None => Err(Problem(
+fn chosen(shared: &Shared, label: Option<&str>) -> Result<Vec<Member>, Problem> {
+    let mut members = shared.lab.members();
+    if let Some(label) = label {
+        members.retain(|m| m.front().label == label);
+        if members.is_empty() {
+            return Err(Problem(
                 StatusCode::NOT_FOUND,
                 "host_not_found",
                 format!("there is no host {label:?} here"),
-            )),
-        },
+            ));
+        }
     }
+    Ok(members)
 }
 
-fn of_query(shared: &Shared, params: &HashMap<String, String>) -> Result<Vec<Host>, Problem> {
+fn of_query(shared: &Shared, params: &HashMap<String, String>) -> Result<Vec<Member>, Problem> {
     chosen(shared, params.get("host").map(String::as_str))
 }
 
-fn only(hosts: Vec<Host>) -> Result<Host, Problem> {
-    let [host] = <[Host; 1]>::try_from(hosts)
+fn only<T>(hosts: Vec<T>) -> Result<T, Problem> {
+    let [host] = <[T; 1]>::try_from(hosts)
         .map_err(|_| bad("several hosts run here: say which one with \"host\""))?;
     Ok(host)
+}
+
+/// The hosts among them that keep records; an error when a GRP host was asked for by name.
+fn with_records(members: Vec<Member>) -> Result<Vec<Host>, Problem> {
+    let alone = members.len() == 1;
+    let hosts: Vec<Host> = members
+        .into_iter()
+        .filter_map(|m| match m {
+            Member::Agent(host) => Some(host),
+            Member::Grp(_) => None,
+        })
+        .collect();
+    if hosts.is_empty() && alone {
+        return Err(bad("this is for ADP and APP hosts"));
+    }
+    Ok(hosts)
 }
 
 fn text<'a>(input: &'a Value, name: &str) -> Result<&'a str, Problem> {
@@ -104,14 +124,27 @@ fn text<'a>(input: &'a Value, name: &str) -> Result<&'a str, Problem> {
 async fn hosts(State(shared): Shares) -> Answered {
     let list: Vec<Value> = shared
         .lab
-        .hosts()
+        .members()
         .iter()
-        .map(|h| {
-            json!({
-                "label": h.label(), "url": h.url(), "rooms": h.rooms(),
-                "discourse": h.config().discourse, "profiles": h.config().profiles,
-                "resident": h.resident(), "faults": h.faults().len(),
-            })
+        .map(|member| {
+            let front = member.front();
+            let mut view = json!({
+                "label": front.label, "url": front.url, "rooms": member.rooms(),
+                "discourse": false, "profiles": false, "grp": false,
+                "faults": front.faults.list().len(),
+            });
+            match member {
+                Member::Agent(h) => {
+                    view["discourse"] = json!(h.config().discourse);
+                    view["profiles"] = json!(h.config().profiles);
+                    view["resident"] = json!(h.resident());
+                }
+                Member::Grp(h) => {
+                    view["grp"] = json!(true);
+                    view["defects"] = json!(h.defects());
+                }
+            }
+            view
         })
         .collect();
     ok(&json!({ "hosts": list }))
@@ -119,7 +152,7 @@ async fn hosts(State(shared): Shares) -> Answered {
 
 async fn read_plan(State(shared): Shares, Query(params): Params) -> Answered {
     let host = only(of_query(&shared, &params)?)?;
-    ok(&json!(host.current_plan()))
+    ok(&json!(host.front().faults.plan()))
 }
 
 /// JSON, or TOML when the content type says so.
@@ -143,8 +176,8 @@ async fn write_plan(
         plan.map_err(|e| Problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_plan", e.to_string()))?;
     let mut set = serde_json::Map::new();
     for host in of_query(&shared, &params)? {
-        let ids = host.plan(plan.clone());
-        set.insert(host.label().to_owned(), json!(ids));
+        let ids = host.front().faults.set_plan(plan.clone());
+        set.insert(host.front().label.clone(), json!(ids));
     }
     ok(&json!({ "faults": set }))
 }
@@ -152,7 +185,7 @@ async fn write_plan(
 async fn read_faults(State(shared): Shares, Query(params): Params) -> Answered {
     let mut list = serde_json::Map::new();
     for host in of_query(&shared, &params)? {
-        list.insert(host.label().to_owned(), json!(host.faults()));
+        list.insert(host.front().label.clone(), json!(host.front().faults.list()));
     }
     ok(&json!({ "faults": list }))
 }
@@ -160,15 +193,19 @@ async fn read_faults(State(shared): Shares, Query(params): Params) -> Answered {
 async fn add_fault(State(shared): Shares, Query(params): Params, bytes: Bytes) -> Answered {
     let fault: Fault = serde_json::from_value(body(&bytes)?)
         .map_err(|e| Problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_plan", e.to_string()))?;
+    fault.check().map_err(|what| {
+        Problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_plan", what.to_owned())
+    })?;
     let mut set = serde_json::Map::new();
     for host in of_query(&shared, &params)? {
-        set.insert(host.label().to_owned(), json!(host.add_fault(fault.clone())));
+        let id = host.front().faults.add(fault.clone());
+        set.insert(host.front().label.clone(), json!(id));
     }
     ok(&json!({ "fault": set }))
 }
 
 async fn clear_faults(State(shared): Shares, Query(params): Params) -> Answered {
-    of_query(&shared, &params)?.iter().for_each(Host::clear_faults);
+    of_query(&shared, &params)?.iter().for_each(|m| m.front().faults.clear());
     ok(&json!({}))
 }
 
@@ -178,7 +215,7 @@ async fn remove_fault(
     Query(params): Params,
 ) -> Answered {
     let host = only(of_query(&shared, &params)?)?;
-    if host.remove_fault(FaultId(id)) {
+    if host.front().faults.remove(FaultId(id)) {
         ok(&json!({}))
     } else {
         Err(Problem(StatusCode::NOT_FOUND, "fault_not_found", format!("no fault {id}")))
@@ -189,6 +226,20 @@ async fn personas() -> Answered {
     let list: Vec<Value> =
         Persona::ALL.into_iter().map(|p| json!({ "name": p.name(), "about": p.about() })).collect();
     ok(&json!({ "personas": list }))
+}
+
+/// The seeded defects of GRP hosts, and which hosts have them now.
+async fn defects(State(shared): Shares) -> Answered {
+    let hosts = shared.lab.grp_hosts();
+    let list: Vec<Value> = Defect::ALL
+        .iter()
+        .map(|d| {
+            let on: Vec<&str> =
+                hosts.iter().filter(|h| h.core().has(*d)).map(|h| h.label()).collect();
+            json!({ "name": d.name(), "about": d.about(), "on": on })
+        })
+        .collect();
+    ok(&json!({ "defects": list }))
 }
 
 async fn play(State(shared): Shares, bytes: Bytes) -> Answered {
@@ -209,8 +260,8 @@ async fn journal(State(shared): Shares, Query(params): Params) -> Answered {
     };
     let mut list = serde_json::Map::new();
     for host in of_query(&shared, &params)? {
-        let entries = host.journal().matching(|e| e.n > after);
-        list.insert(host.label().to_owned(), json!(entries));
+        let entries = host.front().journal.matching(|e| e.n > after);
+        list.insert(host.front().label.clone(), json!(entries));
     }
     ok(&json!({ "journal": list }))
 }
@@ -218,7 +269,7 @@ async fn journal(State(shared): Shares, Query(params): Params) -> Answered {
 async fn held(State(shared): Shares, Query(params): Params) -> Answered {
     let mut list = serde_json::Map::new();
     for host in of_query(&shared, &params)? {
-        list.insert(host.label().to_owned(), json!(host.step().list()));
+        list.insert(host.front().label.clone(), json!(host.front().gate.list()));
     }
     ok(&json!({ "held": list }))
 }
@@ -228,7 +279,7 @@ async fn step(State(shared): Shares, bytes: Bytes) -> Answered {
     let input = body(&bytes)?;
     let mut released = 0;
     for host in chosen(&shared, input["host"].as_str())? {
-        let gate = host.step();
+        let gate = &host.front().gate;
         released += if input["all"] == true {
             gate.release_all()
         } else if let Some(id) = input["id"].as_u64() {
@@ -265,33 +316,33 @@ async fn write_clock(State(shared): Shares, bytes: Bytes) -> Answered {
 async fn state(State(shared): Shares, Query(params): Params) -> Answered {
     let mut list = serde_json::Map::new();
     for host in of_query(&shared, &params)? {
-        list.insert(host.label().to_owned(), host.dump());
+        list.insert(host.front().label.clone(), host.dump());
     }
     ok(&json!({ "hosts": list }))
 }
 
 async fn reset(State(shared): Shares, bytes: Bytes) -> Answered {
     let input = body(&bytes)?;
-    chosen(&shared, input["host"].as_str())?.iter().for_each(Host::reset);
+    chosen(&shared, input["host"].as_str())?.iter().for_each(Member::reset);
     ok(&json!({}))
 }
 
 async fn move_head(State(shared): Shares, bytes: Bytes) -> Answered {
     let input = body(&bytes)?;
-    let host = only(chosen(&shared, input["host"].as_str())?)?;
+    let host = only(with_records(chosen(&shared, input["host"].as_str())?)?)?;
     host.move_head(text(&input, "room")?, input["by"].as_u64().unwrap_or(1))?;
     ok(&json!({ "room": host.room(text(&input, "room")?) }))
 }
 
 async fn accept(State(shared): Shares, bytes: Bytes) -> Answered {
     let input = body(&bytes)?;
-    let host = only(chosen(&shared, input["host"].as_str())?)?;
+    let host = only(with_records(chosen(&shared, input["host"].as_str())?)?)?;
     ok(&host.accept(&input["envelope"])?)
 }
 
 async fn append_unchecked(State(shared): Shares, bytes: Bytes) -> Answered {
     let input = body(&bytes)?;
-    let host = only(chosen(&shared, input["host"].as_str())?)?;
+    let host = only(with_records(chosen(&shared, input["host"].as_str())?)?)?;
     ok(&host.append_unchecked(text(&input, "room")?, &input["envelope"])?)
 }
 
@@ -302,7 +353,7 @@ async fn limits(State(shared): Shares, Query(params): Params, bytes: Bytes) -> A
         Value::String(s) if s == "recommended" => crate::Limits::recommended(),
         value => serde_json::from_value(value).map_err(|e| bad(e.to_string()))?,
     };
-    for host in of_query(&shared, &params)? {
+    for host in with_records(of_query(&shared, &params)?)? {
         host.set_limits(limits.clone());
     }
     ok(&json!({ "limits": limits }))

@@ -6,6 +6,7 @@
 
 mod api;
 mod monitor;
+mod monitor_grp;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -7,11 +7,11 @@ async function refresh() {
   try {
     const answer = await fetch("/monitor/fragment", { credentials: "same-origin" });
     if (!answer.ok) throw new Error(answer.statusText);
-    const open = new Set();
-    const keep = (d, i) => { if (!d.open) open.add(i); };
-    view.querySelectorAll("details").forEach(keep);
-    view.innerHTML = await answer.text();
-    view.querySelectorAll("details").forEach((d, i) => { if (open.has(i)) d.open = false; });
+    const fresh = await answer.text();
+    const open = new Map();
+    view.querySelectorAll("details").forEach((d) => open.set(d.dataset.key, d.open));
+    view.innerHTML = fresh;
+    view.querySelectorAll("details").forEach((d) => { d.open = open.get(d.dataset.key) ?? d.open; });
     stale.hidden = true;
   } catch {
     stale.hidden = false;
@@ -23,7 +23,7 @@ view.addEventListener("click", async (event) => {
   if (!button) return;
   await fetch(button.dataset.path, {
     method: button.dataset.method,
-    body: button.dataset.body,
+    body: button.dataset.body || undefined,
     credentials: "same-origin",
   });
   await refresh();

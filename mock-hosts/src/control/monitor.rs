@@ -1,4 +1,5 @@
-//! The monitor page: rooms, chains with verification marks, journal, and fault buttons.
+//! The monitor page: rooms, chains with verification marks, journal, and fault buttons. What is
+//! special to GRP hosts is in `monitor_grp`.
 //!
 //! Rendered here, escaped here; the script only asks for a fresh rendering and posts buttons.
 //! Everything shown comes from agents, so nothing of it may become markup.
@@ -13,11 +14,14 @@ use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use http::header;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{COOKIE, Shared};
 use crate::fault::persona::Persona;
 use crate::host::Host;
+use crate::html::escape;
+use crate::journal::Journal;
+use crate::lab::Member;
 
 /// Records and requests shown of each room and host.
 const SHOWN: usize = 40;
@@ -71,30 +75,8 @@ async fn style() -> Response {
         .into_response()
 }
 
-/// Text as HTML text or attribute value. Direction overrides and controls become visible.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            c if c.is_control()
-                || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
-            {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// An Agent ID or hash, short, whole in the tooltip.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     let tail = text.strip_prefix(ap_protocol::agent_id::PREFIX).unwrap_or(text);
     let head: String = tail.chars().take(8).collect();
     format!("<code title=\"{}\">{}</code>", escape(text), escape(&head))
@@ -103,78 +85,99 @@ fn short(text: &str) -> String {
 fn render(shared: &Shared) -> String {
     let mut out = String::new();
     let _ = write!(out, "<p>Lab time {} ms</p>", shared.lab.clock().now_ms());
-    for host in shared.lab.hosts() {
-        render_host(&mut out, &host);
+    for member in shared.lab.members() {
+        render_host(&mut out, &member);
     }
     out
 }
 
-fn render_host(out: &mut String, host: &Host) {
-    let label = escape(host.label());
+fn render_host(out: &mut String, member: &Member) {
+    let front = member.front();
+    let label = escape(&front.label);
+    let kind = match member {
+        Member::Agent(h) if !h.config().discourse => "APP",
+        Member::Agent(_) => "ADP",
+        Member::Grp(_) => "GRP",
+    };
     let _ = write!(
         out,
-        "<section class=\"host\" data-host=\"{label}\"><h2>{label} <small>{}</small></h2>",
-        escape(host.url())
+        "<section class=\"host\" data-host=\"{label}\"><h2>{label} <small>{kind} {}</small></h2>",
+        escape(&front.url)
     );
-    render_faults(out, host, &label);
-    for room_id in host.rooms() {
-        render_room(out, host, &room_id);
+    render_faults(out, member);
+    match member {
+        Member::Agent(host) => {
+            for room_id in host.rooms() {
+                render_room(out, host, &room_id);
+            }
+        }
+        Member::Grp(host) => super::monitor_grp::render(out, host),
     }
-    render_journal(out, host);
+    render_journal(out, &front.journal);
     out.push_str("</section>");
 }
 
-fn render_faults(out: &mut String, host: &Host, label: &str) {
-    out.push_str("<h3>Faults</h3><p class=\"buttons\">");
-    for persona in Persona::ALL {
-        let _ = write!(
-            out,
-            "<button data-path=\"/control/persona\" data-method=\"POST\" \
-             data-body=\"{}\" title=\"{}\">{}</button> ",
-            escape(
-                &serde_json::json!({ "name": persona.name(), "host": host.label() }).to_string()
-            ),
-            escape(persona.about()),
-            persona.name()
-        );
-    }
+/// A button that asks the control port for something.
+pub(super) fn button(out: &mut String, at: (&str, &str), body: &Value, title: &str, text: &str) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
     let _ = write!(
         out,
-        "<button class=\"honest\" data-path=\"/control/faults?host={}\" \
-         data-method=\"DELETE\">honest again</button></p>",
-        escape(&url::form_urlencoded::byte_serialize(host.label().as_bytes()).collect::<String>())
+        "<button data-method=\"{}\" data-path=\"{}\" data-body=\"{}\" title=\"{}\">{}</button> ",
+        escape(at.0),
+        escape(at.1),
+        escape(&body),
+        escape(title),
+        escape(text)
     );
-    let faults = host.faults();
+}
+
+/// A label as a query value.
+pub(super) fn in_query(label: &str) -> String {
+    url::form_urlencoded::byte_serialize(label.as_bytes()).collect()
+}
+
+fn render_faults(out: &mut String, member: &Member) {
+    let front = member.front();
+    let label = &front.label;
+    out.push_str("<h3>Faults</h3><p class=\"buttons\">");
+    for persona in Persona::ALL {
+        if matches!(member, Member::Grp(_)) && !persona.plays_grp() {
+            continue;
+        }
+        let body = json!({ "name": persona.name(), "host": label });
+        button(out, ("POST", "/control/persona"), &body, persona.about(), persona.name());
+    }
+    let clear = format!("/control/faults?host={}", in_query(label));
+    button(out, ("DELETE", &clear), &Value::Null, "No faults at all", "honest again");
+    out.push_str("</p>");
+    let faults = front.faults.list();
     if faults.is_empty() {
-        let _ = write!(out, "<p class=\"none\">{label} is honest.</p>");
+        let _ = write!(out, "<p class=\"none\">{} is honest.</p>", escape(label));
     } else {
-        out.push_str("<table><tr><th>id<th>name<th>fault<th>matched<th>hits</tr>");
+        out.push_str("<table><tr><th>id<th>name<th>fault<th>matched<th>hits<th></tr>");
         for f in faults {
             let _ = write!(
                 out,
-                "<tr><td>{}<td>{}<td><code>{}</code><td>{}<td>{}</tr>",
+                "<tr><td>{}<td>{}<td><code>{}</code><td>{}<td>{}<td>",
                 f.id.0,
                 escape(f.fault.name.as_deref().unwrap_or("")),
-                escape(&serde_json::json!([f.fault.when, f.fault.action]).to_string()),
+                escape(&json!([f.fault.when, f.fault.action]).to_string()),
                 f.matched,
                 f.hits
             );
+            let remove = format!("/control/faults/{}?host={}", f.id.0, in_query(label));
+            button(out, ("DELETE", &remove), &Value::Null, "Switch this fault off", "off");
+            out.push_str("</tr>");
         }
         out.push_str("</table>");
     }
-    let held = host.step().list();
+    let held = front.gate.list();
     if !held.is_empty() {
         out.push_str("<p>Held: ");
         for h in held {
-            let body = serde_json::json!({ "host": host.label(), "id": h.id });
-            let _ = write!(
-                out,
-                "<button data-path=\"/control/step\" data-method=\"POST\" data-body=\"{}\">\
-                 release {} ({})</button> ",
-                escape(&body.to_string()),
-                escape(&h.request),
-                h.at
-            );
+            let body = json!({ "host": label, "id": h.id });
+            let text = format!("release {} ({})", h.request, h.at);
+            button(out, ("POST", "/control/step"), &body, "Let it go on", &text);
         }
         out.push_str("</p>");
     }
@@ -224,8 +227,10 @@ fn render_room(out: &mut String, host: &Host, room_id: &str) {
     let verdicts = verdicts(room_id, &records);
     let _ = write!(
         out,
-        "<details open><summary>{} <small>{} · {} · head {} · {} records · {} streams</small>\
+        "<details open data-key=\"{}/{}\"><summary>{} <small>{} · {} · head {} · {} records · {} streams</small>\
          </summary><table class=\"chain\"><tr><th>✓<th>seq<th>hash<th>type<th>actor<th>text</tr>",
+        escape(host.label()),
+        escape(room_id),
         escape(room["topic"].as_str().unwrap_or_default()),
         escape(room_id),
         escape(room["status"].as_str().unwrap_or_default()),
@@ -258,11 +263,11 @@ fn render_room(out: &mut String, host: &Host, room_id: &str) {
     out.push_str("</table></details>");
 }
 
-fn render_journal(out: &mut String, host: &Host) {
+fn render_journal(out: &mut String, journal: &Journal) {
     out.push_str(
         "<h3>Journal</h3><table class=\"journal\"><tr><th>n<th>request<th>who<th>answer<th>faults</tr>",
     );
-    for e in host.requests().iter().rev().take(SHOWN) {
+    for e in journal.entries().iter().rev().take(SHOWN) {
         let who = e
             .envelope
             .as_ref()
@@ -282,7 +287,7 @@ fn render_journal(out: &mut String, host: &Host) {
             e.n,
             escape(&e.method),
             escape(&e.path),
-            escape(e.event_type().unwrap_or("")),
+            escape(e.event_type().or(e.operation.as_deref()).unwrap_or("")),
             short(who),
             escape(&answer),
             escape(&e.faults.iter().map(u64::to_string).collect::<Vec<_>>().join(" "))

@@ -11,6 +11,8 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::{Action, Fault, Plan, Route};
+use crate::front::Dialect;
+use crate::grp::Defects;
 use crate::sync::lock;
 
 /// Names one fault of a host.
@@ -47,7 +49,6 @@ pub(crate) enum Moment {
 /// What is known about a request when faults are chosen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Facts<'a> {
-    pub host: &'a str,
     pub method: &'a str,
     pub route: Option<Route>,
     pub room: Option<&'a str>,
@@ -77,41 +78,27 @@ struct Inner {
 /// The faults of one host.
 #[derive(Debug)]
 pub(crate) struct Engine {
+    host: String,
+    dialect: Dialect,
+    /// Seeded defects, as far as plans switch them.
+    defects: Defects,
     inner: Mutex<Inner>,
     any: AtomicBool,
     refusing: watch::Sender<bool>,
 }
 
-impl Default for Engine {
-    fn default() -> Self {
+impl Engine {
+    pub(crate) fn new(host: &str, dialect: Dialect, defects: Defects) -> Self {
         Engine {
+            host: host.to_owned(),
+            dialect,
+            defects,
             inner: Mutex::default(),
             any: AtomicBool::new(false),
             refusing: watch::Sender::new(false),
         }
     }
-}
 
-/// Whether the action belongs to each event of a stream rather than to the request that
-/// opened it.
-fn per_frame(action: &Action) -> bool {
-    matches!(
-        action,
-        Action::CutAfterEvents { .. }
-            | Action::Inject { .. }
-            | Action::OversizeEvent { .. }
-            | Action::Silence {}
-            | Action::Tamper { .. }
-            | Action::Resign { .. }
-            | Action::DropRecord {}
-            | Action::Duplicate {}
-            | Action::Reorder {}
-            | Action::Fork { .. }
-            | Action::Rollback { .. }
-    )
-}
-
-impl Engine {
     pub(crate) fn set_plan(&self, plan: Plan) -> Vec<FaultId> {
         let ids = {
             let mut inner = lock(&self.inner);
@@ -166,7 +153,17 @@ impl Engine {
     fn changed(&self) {
         let inner = lock(&self.inner);
         self.any.store(!inner.list.is_empty(), Ordering::Release);
-        let refuse = inner.list.iter().any(|f| matches!(f.fault.action, Action::Refuse {}));
+        let ours = || {
+            inner.list.iter().map(|f| &f.fault).filter(|f| {
+                f.when.host.as_ref().is_none_or(|host| *host == self.host)
+                    && f.action.concerns(self.dialect)
+            })
+        };
+        self.defects.plan(ours().filter_map(|f| match f.action {
+            Action::Defect { name } => Some(name),
+            _ => None,
+        }));
+        let refuse = ours().any(|f| matches!(f.action, Action::Refuse {}));
         self.refusing.send_if_modified(|now| std::mem::replace(now, refuse) != refuse);
     }
 
@@ -177,7 +174,12 @@ impl Engine {
         }
         let mut inner = lock(&self.inner);
         let seed = inner.seed;
-        inner.list.iter_mut().filter_map(|f| f.hit(facts, seed)).collect()
+        inner
+            .list
+            .iter_mut()
+            .filter(|f| f.fault.action.concerns(self.dialect))
+            .filter_map(|f| f.hit(&self.host, facts, seed))
+            .collect()
     }
 }
 
@@ -191,19 +193,18 @@ impl Inner {
 }
 
 impl FaultState {
-    fn hit(&mut self, facts: &Facts<'_>, seed: u64) -> Option<Hit> {
-        let when = &self.fault.when;
+    fn hit(&mut self, host: &str, facts: &Facts<'_>, seed: u64) -> Option<Hit> {
+        let (when, action) = (&self.fault.when, &self.fault.action);
         let on_stream = facts.moment != Moment::Request;
-        if on_stream != (facts.route == Some(Route::Live) && per_frame(&self.fault.action)) {
-            return None;
-        }
-        if matches!(self.fault.action, Action::Refuse {}) {
+        let of_events = facts.route.is_some_and(Route::is_stream) && action.per_event();
+        if on_stream != of_events || (action.of_stream_events() && !on_stream) || action.is_state()
+        {
             return None;
         }
         fn is(want: Option<&str>, have: Option<&str>) -> bool {
             want.is_none_or(|want| have == Some(want))
         }
-        let same = is(when.host.as_deref(), Some(facts.host))
+        let same = is(when.host.as_deref(), Some(host))
             && when.method.as_deref().is_none_or(|m| m.eq_ignore_ascii_case(facts.method))
             && when.route.is_none_or(|r| facts.route == Some(r))
             && is(when.room.as_deref(), facts.room)
@@ -264,14 +265,19 @@ fn draw(seed: u64, id: u64, n: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grp::Defect;
+
+    fn engine() -> Engine {
+        Engine::new("a", Dialect::Agent, Defects::default())
+    }
 
     fn facts(route: Route) -> Facts<'static> {
-        Facts { host: "a", method: "GET", route: Some(route), ..Facts::default() }
+        Facts { method: "GET", route: Some(route), ..Facts::default() }
     }
 
     #[test]
     fn narrow_count_and_repeat() {
-        let engine = Engine::default();
+        let engine = engine();
         assert!(!engine.any());
         engine.add(Fault::new(Action::Reset {}).on(Route::Room).nth(2));
         engine.add(Fault::new(Action::Stall {}).on(Route::Room).after(1).times(2));
@@ -284,7 +290,7 @@ mod tests {
     #[test]
     fn chance_is_decided_by_the_seed() {
         let run = |seed| {
-            let engine = Engine::default();
+            let engine = engine();
             let mut fault = Fault::new(Action::Reset {});
             fault.when.chance = Some(0.5);
             engine.set_plan(Plan { seed, faults: vec![fault] });
@@ -298,12 +304,56 @@ mod tests {
 
     #[test]
     fn stream_faults_wait_for_the_event() {
-        let engine = Engine::default();
+        let engine = engine();
         engine.add(Fault::new(Action::DropRecord {}).at_seq(3));
         assert_eq!(engine.hits(&facts(Route::Live)).len(), 0, "not on opening the stream");
         let frame = |seq| Facts { moment: Moment::Event(seq), ..facts(Route::Live) };
         assert_eq!(engine.hits(&frame(2)).len(), 0);
         assert_eq!(engine.hits(&frame(3)).len(), 1);
         assert_eq!(engine.hits(&facts(Route::Events)).len(), 1, "and history drops it too");
+    }
+
+    #[test]
+    fn each_kind_of_host_takes_what_concerns_it() {
+        let defects = Defects::default();
+        let (agent, grp) = (engine(), Engine::new("g", Dialect::Grp, defects.clone()));
+        let on = Fault::new(Action::Defect { name: Defect::NoCorrelation });
+        let mut elsewhere = Fault::new(Action::Defect { name: Defect::ShortToken });
+        elsewhere.when.host = Some("another".to_owned());
+        let skew = Fault::new(Action::ClockSkew { ms: 1 });
+        let reset = Fault::new(Action::Reset {});
+        let plan = Plan { seed: 0, faults: vec![on, elsewhere, skew, reset] };
+        let ids = grp.set_plan(plan.clone());
+        agent.set_plan(plan);
+        assert_eq!(agent.hits(&facts(Route::Room)).len(), 2, "skew and reset");
+        assert_eq!(grp.hits(&facts(Route::GrpChoose)).len(), 1, "reset");
+        assert!(defects.has(Defect::NoCorrelation) && !defects.has(Defect::ShortToken));
+        assert!(grp.remove(ids[0]));
+        assert!(!defects.has(Defect::NoCorrelation));
+    }
+
+    #[test]
+    fn what_could_never_act_is_refused() {
+        let bad = [
+            "when = { route = \"submit\" }\naction = { refuse = {} }",
+            "when = { nth = 2 }\naction = { defect = { name = \"short-token\" } }",
+            "times = 1\naction = { refuse = {} }",
+            "when = { route = \"events\" }\naction = { hold = { at = \"event\" } }",
+            "when = { route = \"grp_choose\" }\naction = { move_head = {} }",
+            "action = { defect = { name = \"no-such-defect\" } }",
+        ];
+        for text in bad {
+            let plan = format!("[[fault]]\n{text}\n");
+            assert!(Plan::from_toml(&plan).is_err(), "{text}");
+        }
+        for text in [
+            "when = { host = \"a\" }\naction = { refuse = {} }",
+            "when = { route = \"grp_stream\" }\naction = { delay = { ms = 1, at = \"event\" } }",
+            "when = { route = \"live\" }\naction = { hold = { at = \"event\" } }",
+            "action = { defect = { name = \"short-token\" } }",
+        ] {
+            let plan = format!("[[fault]]\n{text}\n");
+            assert!(Plan::from_toml(&plan).is_ok(), "{text}");
+        }
     }
 }

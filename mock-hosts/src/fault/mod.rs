@@ -16,6 +16,8 @@ pub mod view;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::front::Dialect;
+pub use crate::grp::Defect;
 pub use crate::route::Route;
 pub use crate::wire::End;
 
@@ -43,6 +45,14 @@ pub enum PlanError {
     /// JSON, but not of this shape.
     #[error("the plan is not valid: {0}")]
     Shape(#[from] serde_json::Error),
+    /// A fault that could never act as it is written.
+    #[error("the plan is not valid: {fault}: {what}")]
+    Never {
+        /// Which fault.
+        fault: String,
+        /// Why, and what to write instead.
+        what: &'static str,
+    },
 }
 
 impl PlanError {
@@ -58,7 +68,9 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] with line and column.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        Ok(toml::from_str(text)?)
+        let plan: Plan = toml::from_str(text)?;
+        plan.check()?;
+        Ok(plan)
     }
 
     /// Reads a JSON plan.
@@ -66,7 +78,22 @@ impl Plan {
     /// # Errors
     /// [`PlanError`].
     pub fn from_json(bytes: &[u8]) -> Result<Self, PlanError> {
-        Ok(serde_json::from_value(ap_protocol::json::parse(bytes)?)?)
+        let plan: Plan = serde_json::from_value(ap_protocol::json::parse(bytes)?)?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        for (i, fault) in self.faults.iter().enumerate() {
+            fault.check().map_err(|what| PlanError::Never {
+                fault: match &fault.name {
+                    Some(name) => format!("fault {} ({name})", i + 1),
+                    None => format!("fault {}", i + 1),
+                },
+                what,
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -91,6 +118,31 @@ impl Fault {
     /// A fault on everything, without end. Narrow it with the builder methods.
     pub fn new(action: Action) -> Self {
         Fault { name: None, when: When::default(), action, times: None }
+    }
+
+    /// Refuses what could never act as it is written.
+    ///
+    /// # Errors
+    /// What is wrong, and what to write instead.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let of_host = When { host: self.when.host.clone(), ..When::default() };
+        if self.action.is_state() && (self.when != of_host || self.times.is_some()) {
+            return Err("this action lasts as long as the plan holds it: \
+                        \"when\" may name a host and nothing else, and there is no \"times\"");
+        }
+        let Some(route) = self.when.route else { return Ok(()) };
+        if self.action.of_stream_events() && !route.is_stream() {
+            return Err("this action concerns the events of a stream: \
+                        its route is live or grp_stream, or none");
+        }
+        let dialect = if route.is_grp() { Dialect::Grp } else { Dialect::Agent };
+        if !self.action.concerns(dialect) {
+            return Err(match dialect {
+                Dialect::Grp => "this action is for ADP and APP hosts, the route for a GRP host",
+                Dialect::Agent => "this action is for GRP hosts, the route for an ADP or APP host",
+            });
+        }
+        Ok(())
     }
 
     /// Only on this route.
@@ -176,13 +228,14 @@ pub struct When {
     /// Route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
-    /// Room of the path.
+    /// Room of the path, or of the arguments of an MCP call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<String>,
-    /// JWT subject or event actor.
+    /// JWT subject or event actor; at a GRP host the participant id of the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Type of the submitted event, or of the record on a stream.
+    /// Type of the submitted event, or of the record on a stream. At a GRP host the operation,
+    /// whichever transport carries it (`choose`), or the type of the event on a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_type: Option<String>,
     /// The record a record fault works on; on a stream also: only when this record passes.
@@ -220,6 +273,19 @@ pub enum HoldAt {
     /// After it is done, with the answer ready.
     #[default]
     After,
+    /// Before each event of a stream that matches; the events after it wait, too.
+    Event,
+}
+
+/// What a `delay` delays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DelayAt {
+    /// The request, before the host looks at it.
+    #[default]
+    Request,
+    /// Each event of a stream that matches; the events after it wait, too.
+    Event,
 }
 
 /// Line ends of an event stream.
@@ -244,10 +310,13 @@ pub enum Action {
     Delay {
         /// How long (ms).
         ms: u64,
+        /// What.
+        #[serde(default)]
+        at: DelayAt,
     },
     /// Waits at the step gate until released.
     Hold {
-        /// Before or after the handling.
+        /// Before or after the handling, or before an event of a stream.
         #[serde(default)]
         at: HoldAt,
     },
@@ -289,6 +358,11 @@ pub enum Action {
     Stall {},
     /// While the plan holds this, the port refuses connections (and open ones are closed).
     Refuse {},
+    /// While the plan holds this, a GRP host has this seeded defect.
+    Defect {
+        /// Which; `mock-hosts grp --defects` lists them.
+        name: Defect,
+    },
     /// The host's clock is off, for this request.
     ClockSkew {
         /// How far (ms), positive for ahead.
@@ -466,6 +540,68 @@ pub enum Action {
         /// First seq.
         from: u64,
     },
+}
+
+impl Action {
+    /// A state of the host while the plan holds it, rather than something done to requests.
+    pub(crate) fn is_state(&self) -> bool {
+        matches!(self, Action::Refuse {} | Action::Defect { .. })
+    }
+
+    /// Whether the action concerns the events of a stream, and nothing else.
+    pub(crate) fn of_stream_events(&self) -> bool {
+        matches!(
+            self,
+            Action::CutAfterEvents { .. }
+                | Action::Inject { .. }
+                | Action::OversizeEvent { .. }
+                | Action::Silence {}
+                | Action::Delay { at: DelayAt::Event, .. }
+                | Action::Hold { at: HoldAt::Event }
+        )
+    }
+
+    /// Whether the action belongs to each event of a stream, when it meets one, rather than to
+    /// the request that opened the stream.
+    pub(crate) fn per_event(&self) -> bool {
+        self.of_stream_events()
+            || matches!(
+                self,
+                Action::Tamper { .. }
+                    | Action::Resign { .. }
+                    | Action::DropRecord {}
+                    | Action::Duplicate {}
+                    | Action::Reorder {}
+                    | Action::Fork { .. }
+                    | Action::Rollback { .. }
+            )
+    }
+
+    /// Whether hosts of this kind can do it. What is left out has no meaning there: a GRP host
+    /// has no records, nonces or heads of the discourse protocol.
+    pub(crate) fn concerns(&self, dialect: Dialect) -> bool {
+        let agent_only = matches!(
+            self,
+            Action::ClockSkew { .. }
+                | Action::MoveHead { .. }
+                | Action::Lenient {}
+                | Action::MaxSeenNonce { .. }
+                | Action::BareLists {}
+                | Action::WrapLists {}
+                | Action::RepeatCursor {}
+                | Action::AnswerOther { .. }
+                | Action::Tamper { .. }
+                | Action::Resign { .. }
+                | Action::Rollback { .. }
+                | Action::Fork { .. }
+                | Action::LiarHead { .. }
+                | Action::Replay { .. }
+        );
+        match dialect {
+            Dialect::Agent => !matches!(self, Action::Defect { .. }),
+            Dialect::Grp => !agent_only,
+        }
+    }
 }
 
 fn one() -> u64 {

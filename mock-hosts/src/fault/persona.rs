@@ -1,6 +1,6 @@
 //! Personas: named bundles of faults for use by hand, and as a first look at what can go wrong.
 
-use super::{Action, End, Fault, Plan, Route};
+use super::{Action, DelayAt, End, Fault, Plan, Route};
 use crate::limits::Limits;
 
 /// A character a host can play.
@@ -107,7 +107,7 @@ impl Persona {
                 chance(Fault::new(Action::DropRecord {}).on(Route::Live), 1.0 / 3.0),
             ],
             Persona::Slow => vec![
-                Fault::new(Action::Delay { ms: 1000 }),
+                Fault::new(Action::Delay { ms: 1000, at: DelayAt::Request }),
                 Fault::new(Action::Slice { bytes: 64, pause_ms: 20 }),
             ],
             Persona::Redirector => vec![
@@ -121,6 +121,41 @@ impl Persona {
         };
         let faults = faults.into_iter().map(|f| f.named(self.name())).collect();
         Plan { seed, faults }
+    }
+
+    /// Its faults at a GRP host; none where it has no meaning there.
+    pub fn grp_plan(self, seed: u64) -> Plan {
+        let chance = |mut fault: Fault, chance: f64| {
+            fault.when.chance = Some(chance);
+            fault
+        };
+        let redirect = |status| Fault::new(Action::Redirect { status, to: ELSEWHERE.to_owned() });
+        let lose = || Fault::new(Action::LoseResponse { end: End::Close });
+        let faults = match self {
+            Persona::FlakyStream => vec![
+                Fault::new(Action::CutAfterEvents { events: 2, end: End::Close })
+                    .on(Route::GrpStream),
+                chance(Fault::new(Action::Reset {}).on(Route::GrpReadRoom), 0.2),
+                chance(Fault::new(Action::Reset {}).on(Route::GrpListEvents), 0.2),
+            ],
+            Persona::Forgetful => vec![
+                chance(lose().on(Route::GrpChoose), 1.0 / 3.0),
+                chance(lose().on(Route::GrpDiscuss), 1.0 / 3.0),
+                chance(Fault::new(Action::DropRecord {}).on(Route::GrpStream), 1.0 / 3.0),
+            ],
+            Persona::Slow => return self.plan(seed),
+            Persona::Redirector => {
+                vec![redirect(307).on(Route::GrpChoose), redirect(302).on(Route::GrpReadRoom)]
+            }
+            _ => Vec::new(),
+        };
+        let faults = faults.into_iter().map(|f| f.named(self.name())).collect();
+        Plan { seed, faults }
+    }
+
+    /// Whether it does anything at a GRP host.
+    pub fn plays_grp(self) -> bool {
+        !self.grp_plan(0).faults.is_empty()
     }
 
     /// Limits it sets.

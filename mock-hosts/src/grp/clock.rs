@@ -2,97 +2,54 @@
 //! generator. Nothing else in the host may ask the system for either.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use tokio::sync::watch;
 
-/// A clock that follows the system with an offset, or stands still. Clones share it.
-#[derive(Debug, Clone)]
-pub struct GrpClock(Arc<Shared>);
+use crate::clock::Clock;
 
-#[derive(Debug)]
-struct Shared {
-    time: Mutex<Time>,
-    moved: watch::Sender<u64>,
-}
+/// The lab's clock in the GRP host's unit (signed Unix ms). Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct GrpClock(Clock);
 
-#[derive(Debug, Clone, Copy)]
-enum Time {
-    Running { offset_ms: i64 },
-    Frozen { now_ms: i64 },
-}
-
-impl Default for GrpClock {
-    fn default() -> Self {
-        Self::at(Time::Running { offset_ms: 0 })
+impl From<Clock> for GrpClock {
+    fn from(clock: Clock) -> Self {
+        GrpClock(clock)
     }
 }
 
-fn system_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+fn unsigned(ms: i64) -> u64 {
+    u64::try_from(ms).unwrap_or(0)
 }
 
 impl GrpClock {
-    fn at(time: Time) -> Self {
-        GrpClock(Arc::new(Shared { time: Mutex::new(time), moved: watch::Sender::new(0) }))
-    }
-
     /// A clock that stands at `now_ms` (Unix ms) until it is moved.
     pub fn frozen(now_ms: i64) -> Self {
-        Self::at(Time::Frozen { now_ms })
+        GrpClock(Clock::frozen_at(unsigned(now_ms)))
     }
 
-    fn time(&self) -> std::sync::MutexGuard<'_, Time> {
-        self.0.time.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The same clock, as the other hosts of a lab have it.
+    pub fn lab(&self) -> &Clock {
+        &self.0
     }
 
     /// Unix milliseconds.
     pub fn now_ms(&self) -> i64 {
-        match *self.time() {
-            Time::Running { offset_ms } => system_ms() + offset_ms,
-            Time::Frozen { now_ms } => now_ms,
-        }
+        i64::try_from(self.0.now_ms()).unwrap_or(i64::MAX)
     }
 
     /// Moves the clock by `ms` (it keeps running, or standing).
     pub fn advance(&self, ms: i64) {
-        match &mut *self.time() {
-            Time::Running { offset_ms } => *offset_ms += ms,
-            Time::Frozen { now_ms } => *now_ms += ms,
-        }
-        self.0.moved.send_modify(|n| *n += 1);
+        self.0.shift(ms);
     }
 
     /// Stops the clock at `now_ms`.
     pub fn set(&self, now_ms: i64) {
-        *self.time() = Time::Frozen { now_ms };
-        self.0.moved.send_modify(|n| *n += 1);
+        self.0.freeze_at(unsigned(now_ms));
     }
 
     /// Returns when the clock reaches `at_ms`, however it gets there.
     pub async fn reached(&self, at_ms: i64) {
-        let mut moved = self.0.moved.subscribe();
-        loop {
-            moved.borrow_and_update();
-            let time = *self.time();
-            let left = at_ms - self.now_ms();
-            if left <= 0 {
-                return;
-            }
-            let jump = async {
-                // The sender lives in self: it cannot be gone.
-                let _ = moved.changed().await;
-            };
-            match time {
-                Time::Frozen { .. } => jump.await,
-                Time::Running { .. } => {
-                    let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
-                    tokio::select! { () = jump => {}, () = tokio::time::sleep(left) => {} }
-                }
-            }
-        }
+        self.0.reached(unsigned(at_ms)).await;
     }
 }
 
@@ -190,19 +147,5 @@ mod tests {
         assert_eq!(ap_protocol::encoding::decode(&token[2..]).unwrap().len(), 32);
         assert_eq!(e.uuid().as_bytes()[14], b'4');
         assert_eq!(e.slug().len(), 12);
-    }
-
-    #[tokio::test]
-    async fn a_frozen_clock_wakes_when_moved() {
-        let clock = GrpClock::frozen(1_000);
-        let waiting = tokio::spawn({
-            let clock = clock.clone();
-            async move { clock.reached(5_000).await }
-        });
-        clock.advance(3_999);
-        tokio::task::yield_now().await;
-        assert!(!waiting.is_finished());
-        clock.advance(1);
-        waiting.await.unwrap();
     }
 }

@@ -332,6 +332,20 @@ impl Core {
         rooms.values().cloned().collect()
     }
 
+    /// Forgets every room and every remembered answer; whoever waits learns of it.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing is forgotten then.
+    pub fn reset(&self) -> Result<(), StoreError> {
+        let mut rooms = self.rooms.write().unwrap_or_else(PoisonError::into_inner);
+        self.store.clear()?;
+        for cell in rooms.drain().map(|(_, cell)| cell) {
+            *cell.lock() = None;
+            cell.changed.send_modify(|n| *n += 1);
+        }
+        Ok(())
+    }
+
     /// Verifies the mandate of a call, if it brings one (check 1 of GRP T4.2).
     ///
     /// # Errors

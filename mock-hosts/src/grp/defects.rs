@@ -109,18 +109,55 @@ impl Defect {
     }
 }
 
-/// The defects switched on in one host. Clones share the set.
+impl serde::Serialize for Defect {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Defect {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Defect::from_name(&name).ok_or_else(|| {
+            let known: Vec<&str> = Defect::ALL.iter().map(|d| d.name()).collect();
+            serde::de::Error::custom(format!(
+                "there is no defect {name:?}; there are {}",
+                known.join(", ")
+            ))
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Sets {
+    /// Switched on by hand.
+    set: BTreeSet<Defect>,
+    /// Switched on by the fault plan.
+    planned: BTreeSet<Defect>,
+}
+
+/// The defects switched on in one host. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Defects(Arc<RwLock<BTreeSet<Defect>>>);
+pub struct Defects(Arc<RwLock<Sets>>);
 
 impl Defects {
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Sets> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether `defect` is on.
     pub fn has(&self, defect: Defect) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(&defect)
+        let sets = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        sets.set.contains(&defect) || sets.planned.contains(&defect)
     }
 
     /// Replaces the set.
     pub fn set(&self, defects: impl IntoIterator<Item = Defect>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = defects.into_iter().collect();
+        self.write().set = defects.into_iter().collect();
+    }
+
+    /// Replaces what the fault plan switches on, beside the set.
+    pub(crate) fn plan(&self, defects: impl IntoIterator<Item = Defect>) {
+        self.write().planned = defects.into_iter().collect();
     }
 }

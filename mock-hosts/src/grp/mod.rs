@@ -24,6 +24,7 @@ pub mod engine;
 pub mod error;
 pub mod issuer;
 pub mod jws;
+mod lab;
 pub mod lifecycle;
 pub mod mandate;
 pub mod mcp;
@@ -34,6 +35,7 @@ mod ops;
 mod page;
 pub mod rest;
 pub mod secrets;
+mod serve;
 mod sse;
 pub mod store;
 pub mod views;
@@ -51,6 +53,9 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::front::{Dialect, Front, accept_loop};
 
 pub use clock::{Entropy, GrpClock};
 pub use defects::{Defect, Defects};
@@ -60,6 +65,8 @@ pub use issuer::TestIssuer;
 /// Settings of a host.
 #[derive(Debug, Clone)]
 pub struct GrpConfig {
+    /// Its name in a lab, in plans and in the journal.
+    pub label: String,
     /// Where it listens; port 0: a free one.
     pub listen: SocketAddr,
     /// Origin it tells others; the listening address when empty.
@@ -91,6 +98,7 @@ pub struct GrpConfig {
 impl Default for GrpConfig {
     fn default() -> Self {
         GrpConfig {
+            label: "grp".to_owned(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             public_url: String::new(),
             data: None,
@@ -112,19 +120,53 @@ impl Default for GrpConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("cannot listen: {0}")]
-    Listen(#[from] std::io::Error),
+    #[error("the GRP host cannot listen on {address}: {error}; choose another address")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The data folder cannot be made.
+    #[error("the data directory {path}: {error}")]
+    Directory {
+        /// Which.
+        path: String,
+        /// Why.
+        error: std::io::Error,
+    },
     /// The storage cannot be opened.
     #[error(transparent)]
     Storage(#[from] store::StoreError),
+}
+
+impl StartError {
+    /// Stable machine-readable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StartError::Listen { .. } => "listen_failed",
+            StartError::Directory { .. } => "store_directory",
+            StartError::Storage(_) => "store_sqlite",
+        }
+    }
 }
 
 /// A running host. Dropping the last clone stops it.
 #[derive(Debug, Clone)]
 pub struct GrpHost {
     core: Arc<core::Core>,
-    url: String,
-    _stop: Arc<StopOnDrop>,
+    front: Arc<Front>,
+    _open: Arc<Open>,
+}
+
+/// Keeps the front open; it closes with the last handle.
+#[derive(Debug)]
+struct Open(Arc<Front>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 #[derive(Debug)]
@@ -153,8 +195,17 @@ impl GrpHost {
     /// # Errors
     /// [`StartError`].
     pub async fn start(config: GrpConfig) -> Result<Self, StartError> {
-        let listener = TcpListener::bind(config.listen).await?;
-        let address = listener.local_addr()?;
+        Self::start_in(config, &TaskTracker::new()).await
+    }
+
+    /// Starts a host whose connections somebody waits for.
+    pub(crate) async fn start_in(
+        config: GrpConfig,
+        tracker: &TaskTracker,
+    ) -> Result<Self, StartError> {
+        let fail = |error| StartError::Listen { address: config.listen, error };
+        let listener = TcpListener::bind(config.listen).await.map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
         let url = if config.public_url.is_empty() {
             format!("http://{address}")
         } else {
@@ -163,12 +214,23 @@ impl GrpHost {
         let store: Box<dyn store::Storage> = match &config.data {
             None => Box::new(store::Memory::default()),
             Some(folder) => {
-                std::fs::create_dir_all(folder)?;
-                Box::new(store::Sqlite::open(&folder.join("grp.sqlite"))?)
+                std::fs::create_dir_all(folder).map_err(|error| StartError::Directory {
+                    path: folder.display().to_string(),
+                    error,
+                })?;
+                let file = folder.join(format!("{}.sqlite", config.label));
+                Box::new(store::Sqlite::open(&file)?)
             }
         };
         let defects = Defects::default();
         defects.set(config.defects.iter().copied());
+        let front = Arc::new(Front::with_defects(
+            &config.label,
+            url,
+            Dialect::Grp,
+            config.clock.lab().clone(),
+            defects.clone(),
+        ));
         let source = Arc::new(issuer::HttpIssuers { private: config.allow_private_targets });
         let issuers = mandate::Issuers::new(
             config.allow_did_key,
@@ -189,8 +251,8 @@ impl GrpHost {
             store,
             deliveries,
         )?);
-        core.set_base(&url);
-        let stop = CancellationToken::new();
+        core.set_base(&front.url);
+        let stop = &front.stop;
         let mut delivery = config.delivery;
         delivery.private = config.allow_private_targets;
         let pushing = webhooks::run(queue, delivery, config.clock);
@@ -209,10 +271,6 @@ impl GrpHost {
             host: mcp::service(&core, mcp::Catalog::Host, mcp_hosts, stop.child_token()),
             core: Arc::clone(&core),
         };
-        let router = axum::Router::new().fallback(move |request: Request<Body>| {
-            let app = app.clone();
-            async move { app.handle(request).await }
-        });
         for task in [stop.clone(), stop.clone()].into_iter().zip([
             Box::pin(pushing) as std::pin::Pin<Box<dyn Future<Output = ()> + Send>>,
             Box::pin(ticking),
@@ -222,24 +280,19 @@ impl GrpHost {
                 tokio::select! { () = stop.cancelled() => {}, () = work => {} }
             });
         }
-        let serving = stop.clone();
-        tokio::spawn(async move {
-            // Open streams must not hold a stopped host alive: no graceful shutdown.
-            tokio::select! {
-                () = serving.cancelled() => {}
-                result = axum::serve(listener, router).into_future() => {
-                    if let Err(e) = result {
-                        tracing::error!(error = %e, "grp host stopped");
-                    }
-                }
-            }
-        });
-        Ok(GrpHost { core, url, _stop: Arc::new(StopOnDrop(stop)) })
+        tracker.spawn(accept_loop(
+            Arc::clone(&front),
+            serve::Served { app, front: Arc::clone(&front) },
+            listener,
+            tracker.clone(),
+        ));
+        let open = Arc::new(Open(Arc::clone(&front)));
+        Ok(GrpHost { core, front, _open: open })
     }
 
     /// Origin of the host.
     pub fn url(&self) -> &str {
-        &self.url
+        &self.front.url
     }
 
     /// The host without its transports: for arranging and looking inside.

@@ -16,6 +16,7 @@ use super::core::Core;
 use super::defects::Defect;
 use super::model::Room;
 use super::views;
+use crate::html::{escape as html, script_json};
 
 /// Refreshes the monitor when the room says that something happened. Runs only where the
 /// event stream is readable without a credential.
@@ -49,36 +50,6 @@ li{overflow-wrap:anywhere;white-space:pre-wrap}code{font-size:.85em}\
 const EVENTS: &str = "participant.joined participant.role_updated decision.opened \
 decision.voting_phase_started option.proposed discussion.posted choice.submitted \
 choice.abstained decision.completed room.settings_updated room.concluded";
-
-/// HTML text and attribute escaping.
-fn html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// JSON that cannot end its script element.
-fn script_json(value: &Value) -> String {
-    let mut out = String::new();
-    for c in value.to_string().chars() {
-        match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", c as u32));
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// The page of a room.
 pub fn render(core: &Core, room: &Room) -> Response {
@@ -189,18 +160,4 @@ fn monitor(room: &Room) -> String {
     }
     out.push_str("</ul>");
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hostile_text_stays_text() {
-        let v = serde_json::json!({ "q": "</script><script>alert(1)</script>\u{2028}&" });
-        let out = script_json(&v);
-        assert!(!out.contains('<') && !out.contains('>') && !out.contains('&'));
-        assert_eq!(ap_protocol::json::parse(out.as_bytes()).unwrap(), v);
-        assert_eq!(html("<a href='x\">&"), "&lt;a href=&#39;x&quot;&gt;&amp;");
-    }
 }

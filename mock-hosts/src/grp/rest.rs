@@ -228,6 +228,23 @@ fn route(core: &Core, r: &Incoming) -> Route {
     }
 }
 
+/// How faults and the journal name what a request is for: route and operation.
+pub(crate) fn named(
+    core: &Core,
+    incoming: &Incoming,
+) -> (Option<crate::Route>, Option<&'static str>) {
+    use crate::Route as Name;
+    match route(core, incoming) {
+        Route::Call(op, ..) => (Name::from_name(&format!("grp_{}", op.name())), Some(op.name())),
+        Route::Stream(_) => (Some(Name::GrpStream), None),
+        Route::Page(_) => (Some(Name::GrpPage), None),
+        Route::Discovery => (Some(Name::GrpDiscovery), None),
+        Route::OpenApi => (Some(Name::GrpOpenapi), None),
+        Route::Health => (Some(Name::GrpHealth), None),
+        Route::Wrong(_) | Route::Missing => (None, None),
+    }
+}
+
 /// Answers one REST request.
 pub async fn handle(core: Arc<Core>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();

@@ -76,6 +76,11 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`StoreError`].
     fn meta(&self, name: &str, make: &dyn Fn() -> Vec<u8>) -> Result<Vec<u8>, StoreError>;
+    /// Forgets every room and idempotent answer.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing is forgotten then.
+    fn clear(&self) -> Result<(), StoreError>;
 }
 
 /// Keeps idempotency keys while the process lives, and nothing else.
@@ -119,6 +124,11 @@ impl Storage for Memory {
 
     fn meta(&self, _name: &str, make: &dyn Fn() -> Vec<u8>) -> Result<Vec<u8>, StoreError> {
         Ok(make())
+    }
+
+    fn clear(&self) -> Result<(), StoreError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
     }
 }
 
@@ -242,5 +252,13 @@ impl Storage for Sqlite {
         )?;
         Ok(db
             .query_row("SELECT value FROM grp_meta WHERE name = ?1", params![name], |r| r.get(0))?)
+    }
+
+    fn clear(&self) -> Result<(), StoreError> {
+        let mut db = self.db();
+        let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        tx.execute_batch("DELETE FROM grp_rows; DELETE FROM grp_idempotency;")?;
+        tx.commit()?;
+        Ok(())
     }
 }

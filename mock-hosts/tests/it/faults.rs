@@ -5,8 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use mock_hosts::{
-    Action, Clock, End, Fault, HoldAt, HostConfig, Lab, LabConfig, Peer, Plan, RetryAfter, Route,
-    When,
+    Action, Clock, DelayAt, End, Fault, HoldAt, HostConfig, Lab, LabConfig, Peer, Plan, RetryAfter,
+    Route, When,
 };
 use serde_json::{Value, json};
 
@@ -239,7 +239,9 @@ async fn connections_break_at_the_byte_and_in_the_way_asked_for() {
     assert_eq!(body_of(&bytes), body_of(&honest));
     let slices = u128::try_from(honest.len()).unwrap();
     assert!(started.elapsed().as_millis() >= slices, "{slices} slices, 1 ms apart");
-    s.host.add_fault(Fault::new(Action::Delay { ms: 150 }).on(Route::Public).once());
+    s.host.add_fault(
+        Fault::new(Action::Delay { ms: 150, at: DelayAt::Request }).on(Route::Public).once(),
+    );
     let started = std::time::Instant::now();
     assert_eq!(body_of(&raw_on_thread(&s, path).await.0), body_of(&honest));
     assert!(started.elapsed().as_millis() >= 150);

@@ -1,6 +1,7 @@
 //! A small REST and MCP client for the GRP tests.
 
 use mock_hosts::grp::{GrpConfig, GrpHost};
+use mock_hosts::{Lab, LabConfig};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -17,6 +18,13 @@ impl Grp {
 
     pub async fn with(config: GrpConfig) -> Self {
         Self::over(GrpHost::start(config).await.unwrap())
+    }
+
+    /// A host in a lab, to be kept with it.
+    pub async fn in_lab(config: LabConfig) -> (Self, Lab) {
+        let lab = Lab::start(config).await.unwrap();
+        let host = lab.grp("g", GrpConfig::default()).await.unwrap();
+        (Self::over(host), lab)
     }
 
     pub fn over(host: GrpHost) -> Self {

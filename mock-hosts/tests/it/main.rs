@@ -11,6 +11,8 @@ mod control;
 mod durability;
 mod faults;
 mod grp_durable;
+mod grp_faults;
+mod grp_lab;
 mod grp_openapi;
 mod grp_push;
 mod grp_support;

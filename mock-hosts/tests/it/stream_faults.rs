@@ -2,7 +2,7 @@
 //! bytes where it cannot (a BOM kills its parser, bare CR never dispatches).
 
 use ap_protocol::sse::{Limits, SseParser};
-use mock_hosts::{Action, End, Eol, Fault, Route};
+use mock_hosts::{Action, DelayAt, End, Eol, Fault, HoldAt, Route};
 use serde_json::json;
 
 use crate::support::{SOON, Stage, Stream};
@@ -188,4 +188,34 @@ async fn a_stream_can_be_refused_or_stall() {
     say(&s, &room, 2).await;
     assert_eq!(stream.seqs(1).await, [3]);
     assert_eq!(s.host.live_subscribers(&room), 0, "the host has let go, the socket stays");
+}
+
+#[tokio::test]
+async fn single_events_are_delayed_and_held() {
+    let s = Stage::new().await;
+    let room = s.shared_room().await;
+    let late = Action::Delay { ms: 250, at: DelayAt::Event };
+    let late = s.host.add_fault(Fault::new(late).at_seq(4).for_agent(s.bob.id().as_str()));
+    let held = Action::Hold { at: HoldAt::Event };
+    let held =
+        s.host.add_fault(Fault::new(held).on(Route::Live).at_seq(5).for_agent(s.bob.id().as_str()));
+    let mut bob = Stream::open(&s.host, &room, &s.bob).await;
+    let mut ann = Stream::open(&s.host, &room, &s.ann).await;
+    say(&s, &room, 2).await;
+    let said = std::time::Instant::now();
+    say(&s, &room, 2).await;
+    assert_eq!(ann.seqs(4).await, [3, 4, 5, 6], "the writes and the other stream do not wait");
+    assert_eq!(bob.seqs(2).await, [3, 4]);
+    assert!(said.elapsed().as_millis() >= 200, "{:?}", said.elapsed());
+    assert!(s.host.step().wait_held(1, SOON).await);
+    let waiting = s.host.step().list().remove(0);
+    assert_eq!((waiting.at, waiting.request), ("event", format!("event 5 of {room}")));
+    let opened = s.host.journal().matching(|e| e.n == waiting.journal).remove(0);
+    assert!(opened.is(Route::Live) && opened.subject.as_deref() == Some(s.bob.id().as_str()));
+    assert!(s.host.step().release(waiting.id));
+    assert_eq!(bob.seqs(2).await, [5, 6], "in order");
+    assert_eq!((s.host.hits(late), s.host.hits(held)), (1, 1));
+    // Neither concerns requests.
+    crate::support::history(&s.host, &room, &s.bob).await;
+    assert_eq!((s.host.hits(late), s.host.hits(held)), (1, 1));
 }
