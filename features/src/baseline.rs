@@ -106,7 +106,7 @@ impl Baseline {
                     continue;
                 }
                 match case.status {
-                    Status::Failed => {
+                    Status::Failed | Status::Blocked => {
                         judged += 1;
                         failed += 1;
                         if !entry.expired {

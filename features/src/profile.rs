@@ -20,7 +20,21 @@ struct File {
     tools: Option<BTreeSet<String>>,
     timeout_ms: Option<u64>,
     #[serde(default)]
+    lists: Lists,
+    #[serde(default)]
     env: BTreeMap<String, String>,
+}
+
+/// How the mock hosts write lists. No text fixes it: services of either kind exist, and a
+/// target is not held to a form that its own hosts do not use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lists {
+    /// `{ "result": […] }`
+    #[default]
+    Wrapped,
+    /// `[…]`
+    Bare,
 }
 
 /// What the target claims.
@@ -34,6 +48,8 @@ pub struct Profile {
     tools: Option<BTreeSet<String>>,
     /// Deadline of one answer (ms).
     pub timeout_ms: u64,
+    /// The form of lists that the target reads.
+    pub lists: Lists,
     /// Extra environment of the target.
     pub env: BTreeMap<String, String>,
 }
@@ -68,6 +84,7 @@ impl Profile {
             ),
             tools: Some(TOOLS.iter().map(|t| (*t).to_owned()).collect()),
             timeout_ms: DEFAULT_TIMEOUT_MS,
+            lists: Lists::Wrapped,
             env: BTreeMap::new(),
         }
     }
@@ -79,6 +96,7 @@ impl Profile {
             capabilities: None,
             tools: None,
             timeout_ms: DEFAULT_TIMEOUT_MS,
+            lists: Lists::Wrapped,
             env: BTreeMap::new(),
         }
     }
@@ -106,6 +124,7 @@ impl Profile {
             capabilities: file.capabilities,
             tools,
             timeout_ms: file.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
+            lists: file.lists,
             env: file.env,
         })
     }
@@ -201,6 +220,9 @@ mod tests {
         .expect("parses");
         assert!(p.claims("http") && !p.claims("resources"));
         assert!(p.claims_tool("agent_protocols_room_open") && !p.claims_tool("room_leave"));
+        assert_eq!(p.lists, Lists::Wrapped);
+        assert_eq!(Profile::parse("lists = \"bare\"").expect("parses").lists, Lists::Bare);
+        assert!(Profile::parse("lists = \"naked\"").is_err());
         assert!(Profile::parse("capabilities = [\"telepathy\"]").is_err());
         assert!(Profile::parse("tools = [\"sign_anything\"]").is_err());
     }

@@ -133,7 +133,7 @@ pub async fn run_case(
         None => report.status = Status::Passed,
     }
     if let Some(breach) = breaches.first()
-        && report.status == Status::Passed
+        && matches!(report.status, Status::Passed | Status::Blocked)
     {
         report.status = Status::Failed;
         report.failure = Some(Failure {
@@ -224,8 +224,11 @@ pub(crate) fn settle(report: &mut CaseReport, case: &Case, step: usize, error: &
             (Status::Defect, "the suite works".to_owned(), message.clone())
         }
     };
-    report.status = status;
     let at = case.steps.get(step);
+    // What stands under Given prepares the story. A target that fails there may well break a
+    // rule, but not the one this scenario is about.
+    let preparing = at.is_some_and(|s| s.ty == cucumber::gherkin::StepType::Given);
+    report.status = if preparing && status == Status::Failed { Status::Blocked } else { status };
     report.failure = Some(Failure {
         step: at.map(|s| format!("{}{}", s.keyword, s.value)).unwrap_or_default(),
         line: at.map_or(case.line, |s| s.position.line),

@@ -65,6 +65,9 @@ pub enum Status {
     Passed,
     /// Judged, does not hold.
     Failed,
+    /// Not judged: the target did not get through the preparation (a Given), so the scenario
+    /// says nothing about the rule it names.
+    Blocked,
     /// Not judged: the target does not claim what it needs.
     NotClaimed,
     /// Could not be judged: the suite failed.
@@ -175,6 +178,8 @@ pub struct Summary {
     pub warned: usize,
     /// MAY failures.
     pub informed: usize,
+    /// Not judged, because the preparation failed, without excuse.
+    pub blocked: usize,
     /// Failures that the baseline excuses.
     pub excused: usize,
     /// Not judged.
@@ -226,7 +231,8 @@ impl RunReport {
                 (Status::Passed, ..) => s.passed += 1,
                 (Status::NotClaimed, ..) => s.not_claimed += 1,
                 (Status::Defect, ..) => s.defects += 1,
-                (Status::Failed, _, true) => s.excused += 1,
+                (Status::Failed | Status::Blocked, _, true) => s.excused += 1,
+                (Status::Blocked, ..) => s.blocked += 1,
                 (Status::Failed, Level::Must, _) => s.failed += 1,
                 (Status::Failed, Level::Should, _) => s.warned += 1,
                 (Status::Failed, Level::May, _) => s.informed += 1,
@@ -239,8 +245,12 @@ impl RunReport {
             Exit::Defect
         } else if judged == 0 || !answered || s.passed < self.min {
             // Too few passes is only "nothing observed" when no rule is known to be broken.
-            if answered && s.failed > 0 { Exit::NotConformant } else { Exit::NothingObserved }
-        } else if s.failed > 0 || (self.strict && s.warned > 0) {
+            if answered && s.failed + s.blocked > 0 {
+                Exit::NotConformant
+            } else {
+                Exit::NothingObserved
+            }
+        } else if s.failed + s.blocked > 0 || (self.strict && s.warned > 0) {
             Exit::NotConformant
         } else if !self.stale_baseline.is_empty() {
             Exit::StaleBaseline
@@ -303,7 +313,7 @@ pub(crate) mod tests {
     #[test]
     fn verdicts() {
         use Level::{May, Must, Should};
-        use Status::{Defect, Failed, NotClaimed, Passed};
+        use Status::{Blocked, Defect, Failed, NotClaimed, Passed};
         let exit = |cases: &[(Level, Status)]| {
             report(cases.iter().map(|(l, s)| case(*l, *s)).collect()).verdict
         };
@@ -313,6 +323,8 @@ pub(crate) mod tests {
         assert_eq!(exit(&[(Must, NotClaimed)]), Exit::NothingObserved);
         assert_eq!(exit(&[(Must, Passed), (May, Defect)]), Exit::Defect);
         assert_eq!(exit(&[(Must, Failed)]), Exit::NotConformant);
+        assert_eq!(exit(&[(Must, Passed), (May, Blocked)]), Exit::NotConformant);
+        assert_eq!(exit(&[(Must, Blocked)]), Exit::NotConformant);
     }
 
     #[test]

@@ -130,7 +130,7 @@ Feature: Reading a room
       """
     Then the state lists the type "reaction.create"
 
-  @LC-15 @must
+  @LC-15 @must @reference
   Scenario: Lists as bare arrays are read as well
     Given a host "b" that answers with bare lists
     And ada opened the public room "annex" on "b"

@@ -8,12 +8,13 @@ use crate::verdict::{RunReport, Status};
 pub fn render(report: &RunReport) -> String {
     let s = report.summary;
     let mut out = format!(
-        "## Conformance: {}\n\n| passed | failed | warned | informed | baseline | not claimed | \
-         defects |\n| --- | --- | --- | --- | --- | --- | --- |\n| {} | {} | {} | {} | {} | {} | {} \
-         |\n",
+        "## Conformance: {}\n\n| passed | failed | blocked | warned | informed | baseline | not \
+         claimed | defects |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n| {} | {} | {} | {} \
+         | {} | {} | {} | {} |\n",
         report.verdict.sentence(),
         s.passed,
         s.failed,
+        s.blocked,
         s.warned,
         s.informed,
         s.excused,
@@ -25,7 +26,7 @@ pub fn render(report: &RunReport) -> String {
     let bad: Vec<_> = report
         .cases
         .iter()
-        .filter(|c| matches!(c.status, Status::Failed | Status::Defect))
+        .filter(|c| matches!(c.status, Status::Failed | Status::Blocked | Status::Defect))
         .collect();
     if !bad.is_empty() {
         out.push_str("\n| case | level | requirements | expected | seen |\n| --- | --- | --- | --- | --- |\n");
@@ -39,7 +40,10 @@ pub fn render(report: &RunReport) -> String {
                 "| `{}` | {} | {} | {expected} | {seen} |",
                 case.id,
                 case.level.as_str(),
-                case.requirements.join(", ")
+                match case.status {
+                    Status::Blocked => "(blocked: not judged)".to_owned(),
+                    _ => case.requirements.join(", "),
+                }
             );
         }
     }

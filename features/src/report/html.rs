@@ -14,7 +14,8 @@ fn word(case: &CaseReport) -> (&'static str, &'static str) {
         (Status::Passed, _) => ("pass", "passed"),
         (Status::NotClaimed, _) => ("na", "not claimed"),
         (Status::Defect, _) => ("defect", "defect"),
-        (Status::Failed, true) => ("warn", "in the baseline"),
+        (Status::Failed | Status::Blocked, true) => ("warn", "in the baseline"),
+        (Status::Blocked, false) => ("na", "blocked: not judged"),
         (Status::Failed, false) => match case.level {
             crate::suite::Level::Must => ("fail", "failed"),
             crate::suite::Level::Should => ("warn", "warning"),
@@ -52,8 +53,8 @@ pub fn render(report: &RunReport, ledger: &Ledger) -> String {
         "<h1>Conformance report</h1><p><span class=\"{verdict_class}\">{}</span></p>\
          <table><tr><th>target</th><td>{}</td></tr><tr><th>server</th><td>{}</td></tr>\
          <tr><th>profile</th><td>{}</td></tr><tr><th>seed</th><td>{}</td></tr>\
-         <tr><th>scenarios</th><td>{} passed, {} failed, {} warned, {} informed, {} in the \
-         baseline, {} not claimed, {} defects</td></tr></table>",
+         <tr><th>scenarios</th><td>{} passed, {} failed, {} blocked, {} warned, {} informed, {} in \
+         the baseline, {} not claimed, {} defects</td></tr></table>",
         esc(report.verdict.sentence()),
         esc(&report.target.command),
         esc(&report.target.server_info.to_string()),
@@ -61,6 +62,7 @@ pub fn render(report: &RunReport, ledger: &Ledger) -> String {
         report.seed,
         s.passed,
         s.failed,
+        s.blocked,
         s.warned,
         s.informed,
         s.excused,

@@ -39,14 +39,16 @@ fn test_case(case: &CaseReport, strict: bool) -> TestCase {
     let mut status = match case.status {
         Status::Passed => TestCaseStatus::success(),
         Status::Defect => TestCaseStatus::non_success(NonSuccessKind::Error),
-        Status::Failed if fails && case.excused.is_none() => {
+        Status::Failed | Status::Blocked if fails && case.excused.is_none() => {
             TestCaseStatus::non_success(NonSuccessKind::Failure)
         }
         // A warning must not turn a pipeline red: it is shown as skipped, with its reason.
-        Status::Failed | Status::NotClaimed => TestCaseStatus::skipped(),
+        Status::Failed | Status::Blocked | Status::NotClaimed => TestCaseStatus::skipped(),
     };
     if let Some(f) = &case.failure {
-        status.set_message(format!("{}: expected {}, seen {}", f.step, f.expected, f.seen));
+        let blocked = if case.status == Status::Blocked { "blocked in preparation: " } else { "" };
+        status
+            .set_message(format!("{blocked}{}: expected {}, seen {}", f.step, f.expected, f.seen));
         status.set_description(format!(
             "{}:{}\n{}\nexpected: {}\nseen: {}",
             case.file, f.line, f.step, f.expected, f.seen

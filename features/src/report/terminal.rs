@@ -23,7 +23,8 @@ fn mark(case: &CaseReport, style: Style) -> String {
         (Status::Passed, ..) => style.paint("32", "ok  "),
         (Status::NotClaimed, ..) => style.paint("2", "n/a "),
         (Status::Defect, ..) => style.paint("35", "DEF "),
-        (Status::Failed, true, _) => style.paint("33", "base"),
+        (Status::Failed | Status::Blocked, true, _) => style.paint("33", "base"),
+        (Status::Blocked, ..) => style.paint("35", "blkd"),
         (Status::Failed, _, Level::Must) => style.paint("31;1", "FAIL"),
         (Status::Failed, _, Level::Should) => style.paint("33", "warn"),
         (Status::Failed, _, Level::May) => style.paint("36", "info"),
@@ -94,6 +95,47 @@ pub fn failure(case: &CaseReport, run_seed: u64, style: Style) -> String {
     out
 }
 
+/// Cases whose preparation failed, together where the same thing stood in their way: one
+/// missing ability can block a hundred scenarios, and none of them judged its own rule.
+fn blocked(out: &mut String, report: &RunReport, style: Style) {
+    let mut groups: std::collections::BTreeMap<(&str, &str), Vec<&CaseReport>> =
+        std::collections::BTreeMap::new();
+    for case in &report.cases {
+        if case.status == Status::Blocked
+            && let Some(f) = &case.failure
+        {
+            groups.entry((&f.step, &f.expected)).or_default().push(case);
+        }
+    }
+    if groups.is_empty() {
+        return;
+    }
+    let title = "Not judged: the target did not get through the preparation";
+    let _ = writeln!(out, "\n{}", style.paint("1", title));
+    for ((step, expected), cases) in groups {
+        let seen = cases[0].failure.as_ref().map_or("", |f| f.seen.as_str());
+        let seen: String = seen.chars().take(300).collect();
+        let _ = writeln!(
+            out,
+            "\n{} {} at: {step}\n     expected: {expected}\n     seen:     {seen}",
+            mark(cases[0], style),
+            if cases.len() == 1 {
+                "1 scenario".into()
+            } else {
+                format!("{} scenarios", cases.len())
+            },
+        );
+        for case in &cases {
+            let _ = writeln!(out, "       {}", case.id);
+        }
+        let _ = writeln!(
+            out,
+            "     again:    conformance run --run '{}' --seed {}",
+            cases[0].id, report.seed
+        );
+    }
+}
+
 /// The end of the report: failures, counts, verdict.
 pub fn summary(report: &RunReport, style: Style) -> String {
     let mut out = String::new();
@@ -104,6 +146,7 @@ pub fn summary(report: &RunReport, style: Style) -> String {
             let _ = writeln!(out, "\n{}", failure(case, report.seed, style).trim_end());
         }
     }
+    blocked(&mut out, report, style);
     for defect in &report.defects {
         let _ = writeln!(out, "\n{} {defect}", style.paint("35", "defect:"));
     }
@@ -124,9 +167,9 @@ pub fn summary(report: &RunReport, style: Style) -> String {
     let _ = writeln!(out, "  seed        {}", report.seed);
     let _ = writeln!(
         out,
-        "  scenarios   {} passed, {} failed (MUST), {} warned (SHOULD), {} informed (MAY), {} in \
-         the baseline, {} not claimed, {} defects",
-        s.passed, s.failed, s.warned, s.informed, s.excused, s.not_claimed, s.defects
+        "  scenarios   {} passed, {} failed (MUST), {} warned (SHOULD), {} informed (MAY), {} \
+         blocked, {} in the baseline, {} not claimed, {} defects",
+        s.passed, s.failed, s.warned, s.informed, s.blocked, s.excused, s.not_claimed, s.defects
     );
     let judged: std::collections::BTreeSet<&String> = report
         .cases

@@ -160,9 +160,10 @@ impl World {
     pub async fn add_host(
         &mut self,
         label: &str,
-        config: HostConfig,
+        mut config: HostConfig,
         allowed: bool,
     ) -> StepResult<Host> {
+        config.bare_lists |= self.run.profile.lists == crate::profile::Lists::Bare;
         if self.hosts.lab.is_none() {
             let config = LabConfig { seed: self.seed, ..LabConfig::default() };
             self.hosts.lab = Some(Lab::start(config).await.map_err(StepError::defect)?);

@@ -61,6 +61,7 @@ Feature: Finding, listing and opening rooms
       Then the call fails with a code and a message
       And host "b" was never contacted
 
+    @reference
     Scenario: A host with bare lists is understood
       Given a host "plain" that answers with bare lists
       And ada opened the public room "attic" on "plain"

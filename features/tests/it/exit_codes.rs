@@ -38,6 +38,22 @@ fn should_warns_and_fails_only_when_strict() {
 }
 
 #[test]
+fn a_failed_preparation_blocks_and_accuses_nobody_of_the_rule() {
+    let f = Fixture::new().scenario("good", "@LC-02 @must", HOLDS).scenario(
+        "unprepared",
+        "@LC-96 @must",
+        "    Given the connector runs\n    And the agent subscribes to resource \
+         \"hosts\"\n    When the client pings",
+    );
+    let claims = f.write("p.toml", "capabilities = [\"resources\", \"resource-updates\"]\n");
+    f.run(&["--profile", &claims])
+        .expect(1)
+        .says("1 blocked")
+        .says("0 failed")
+        .says("get through the preparation");
+}
+
+#[test]
 fn may_only_informs() {
     let f = Fixture::new().scenario("good", "@LC-02 @must", HOLDS).scenario(
         "bad",
