@@ -140,6 +140,18 @@ fn from_disk(
     Ok(())
 }
 
+/// The level that these tags name: none, one, or a contradiction.
+fn level_of(tags: &[String]) -> Option<Result<Level, ()>> {
+    let mut named = tags.iter().filter_map(|t| match t.trim_start_matches('@') {
+        "must" => Some(Level::Must),
+        "should" => Some(Level::Should),
+        "may" => Some(Level::May),
+        _ => None,
+    });
+    let first = named.next()?;
+    Some(if named.all(|other| other == first) { Ok(first) } else { Err(()) })
+}
+
 /// Parses one feature file into cases.
 ///
 /// # Errors
@@ -167,17 +179,17 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Case>, SuiteError> {
                 }
             }
             let has = |t: &str| tags.iter().any(|x| x == t);
-            let level = match (has("must"), has("should"), has("may")) {
-                (true, false, false) => Level::Must,
-                (false, true, false) => Level::Should,
-                (false, false, true) => Level::May,
-                _ => {
-                    return Err(err(format!(
+            // The innermost level counts: a scenario may differ from its rule.
+            let level = [&scenario.tags, &rule_tags, &feature.tags]
+                .into_iter()
+                .find_map(|tags| level_of(tags))
+                .unwrap_or(Err(()))
+                .map_err(|()| {
+                    err(format!(
                         "scenario {:?} needs exactly one of @must, @should, @may",
                         scenario.name
-                    )));
-                }
-            };
+                    ))
+                })?;
             let requirements: Vec<String> =
                 tags.iter().filter(|t| is_requirement(t)).cloned().collect();
             if requirements.is_empty() {

@@ -15,6 +15,25 @@ Feature: Nothing signed leaves the allowlist
       <arguments>
       """
     Then the call fails with a code and a message
+    And host "b" received nothing signed
+
+    Examples:
+      | tool           | arguments                                                                                                                                             |
+      | room_join      | { "host": "$(host b)", "room_id": "$(room trap)", "role": "speaker" }                                                                                 |
+      | room_create    | { "host": "$(host b)", "topic": "T", "visibility": "public", "start_time": "$(now -1000)", "end_time": "$(now 3600000)" }                              |
+      | profile_update | { "profile_service": "$(host b)", "profile": { "id": "$(agent)", "name": "N" } }                                                                      |
+
+  # The list guards what is signed. Whether a host off the list may be read at all without a
+  # signature is left open; our own connector does not even ask.
+  @LC-23 @must @reference
+  Scenario Outline: A host that is not on the list is not even read: <tool>
+    Given the connector runs
+    And we forget what host "b" saw
+    When the agent calls "<tool>" with
+      """
+      <arguments>
+      """
+    Then the call fails with a code and a message
     And host "b" was never contacted
 
     Examples:
@@ -57,7 +76,7 @@ Feature: Nothing signed leaves the allowlist
     When the agent says "follow me" in "lounge"
     And the agent refreshes "lounge"
     And the agent opens "lounge"
-    Then host "b" was never contacted
+    Then host "b" received nothing signed
 
     Examples:
       | status |
@@ -65,6 +84,21 @@ Feature: Nothing signed leaves the allowlist
       | 302    |
       | 307    |
       | 308    |
+
+  @LC-23 @must @reference
+  Scenario: A redirect is not followed at all
+    Given the agent is a speaker of "lounge"
+    And we forget what host "b" saw
+    And host "a" misbehaves
+      """
+      [[fault]]
+      when = { agent = "$(agent)" }
+      action = { redirect = { status = 302, to = "$(host b)" } }
+      """
+    When the agent says "follow me" in "lounge"
+    And the agent refreshes "lounge"
+    And the agent opens "lounge"
+    Then host "b" was never contacted
 
   @LC-23 @must
   Scenario: Discovery that points elsewhere leads nowhere

@@ -22,7 +22,7 @@ Feature: Profiles
     Then the call fails with a code and a message
     And host "p" received nothing signed
 
-  @LC-39 @must
+  @LC-39 @should
   Scenario: Profiles beside members are descriptive
     Given a host "a" with profiles
     And ada opened the public room "lounge" on "a"

@@ -20,8 +20,8 @@ Feature: Reading a room
     And the result has "items.-1.event_id", "items.-1.received_at", "items.-1.created_at" and "items.-1.summary"
     And the result "items.-1.room_id" is "$(room lounge)"
     And the result "items.-1.seq" is 5
-    And the result "items.-1.mentions" is []
-    And the result "items.-1.references" is []
+    And the result "items.-1.mentions" holds nothing
+    And the result "items.-1.references" holds nothing
 
   @LC-T.room_timeline @must
   Scenario: The timeline is filtered by seq, type and actor
@@ -103,7 +103,7 @@ Feature: Reading a room
       """
     Then the full record of seq 5 of "lounge" is in the result
 
-  @LC-T.room_state @LC-T.room_open @must
+  @LC-T.room_state @LC-T.room_open @should
   Scenario: The state of a room is the replayed contract
     Given ada sent "room.update" to "lounge" with
       """

@@ -42,6 +42,11 @@ Feature: Forged records are refused
       | created_at               | /envelope/event/created_at        | , relink = true                             |
       | event type               | /envelope/event/type              | , value = "room.close", relink = true       |
       | extra event member       | /envelope/event/surprise          | , value = true, relink = true               |
+
+    # A record beside its envelope is the host's; that it is a closed shape is not written.
+    @reference
+    Examples:
+      | field                    | pointer                           | more                                        |
       | extra record member      | /surprise                         | , value = true                              |
 
   @LC-16 @must

@@ -58,6 +58,18 @@ pub fn member(w: &World, path: &str) -> StepResult<Option<Value>> {
     Ok(at(&body, path).filter(|v| !v.is_null()).cloned())
 }
 
+#[then(regex = r#"^the result "([^"]*)" holds nothing$"#)]
+fn result_holds_nothing(w: &mut World, path: String) -> StepResult {
+    // A list without entries may be left out.
+    let body = w.success()?;
+    let seen = at(&body, &path).cloned().unwrap_or(Value::Null);
+    check(
+        seen.is_null() || seen.as_array().is_some_and(Vec::is_empty),
+        format!("{path} empty or absent"),
+        format!("{path} = {} in {}", brief(&seen), brief(&body)),
+    )
+}
+
 #[then(regex = r#"^the result "([^"]*)" is (.+)$"#)]
 fn result_is(w: &mut World, path: String, value: String) -> StepResult {
     let (negated, value) = match value.strip_prefix("not ") {

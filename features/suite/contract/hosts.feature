@@ -17,7 +17,6 @@ Feature: A room is keyed by its host, in every tool
     Given we count from here
     When the agent calls "<tool>" for "lounge" given <input>
     Then the call fails with a code and a message
-    And the failure names "$(host a)" and "$(host b)"
     And no events were sent to "a" since
     And no events were sent to "b" since
 
@@ -39,6 +38,18 @@ Feature: A room is keyed by its host, in every tool
       | join_requests_list  | {}                                                                 |
       | join_request_review | {"request_id": "x", "decision": "reject"}                          |
       | room_join           | {"role": "speaker"}                                                |
+
+  @LC-53 @should
+  Scenario Outline: An ambiguity says between which hosts: <tool>
+    When the agent calls "<tool>" for "lounge" given <input>
+    Then the call fails with a code and a message
+    And the failure names "$(host a)" and "$(host b)"
+
+    Examples:
+      | tool              | input                      |
+      | room_state        | {}                         |
+      | room_send_message | {"content": "where am I?"} |
+      | inbox_next        | {}                         |
 
   @LC-52 @must
   Scenario: Read cursors, inboxes, drafts and presented heads are apart

@@ -22,7 +22,7 @@ Feature: Agent status tools
       | seen_seq   | 1                    |
       | extra      | {"percent": 40}      |
 
-  @LC-T.agent_status_set @LC-61 @must
+  @LC-T.agent_status_set @LC-61 @should
   Scenario: seen_seq and seen_hash come from the local read state when they are left out
     When the agent calls "agent_status_set" for "lounge" given {"state": "reading"}
     Then the host has the agent's status in "lounge" with {"state": "reading"}

@@ -113,7 +113,7 @@ Feature: Timeline and read cursor
     When ada says "hello $(agent) and did:agent:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" in "lounge"
     And ada asks the agent "and you" in "lounge"
     And the agent calls "room_timeline" for "lounge" given {"after_seq": 7, "refresh": true}
-    Then the result "items.0.mentions" is []
+    Then the result "items.0.mentions" holds nothing
     And the result "items.1.mentions" is ["$(agent)"]
 
   @LC-40 @must
