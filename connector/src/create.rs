@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::core::Core;
 use crate::error::ToolError;
+use crate::freshness::Target;
 use crate::http::{AllowedOrigin, Request};
 use crate::join::check_segment;
 use crate::signer::EventDraft;
@@ -28,7 +29,7 @@ impl Core {
     ) -> Result<(RoomRow, Value), ToolError> {
         let _running = self.writes.token();
         let _turn = self.write_turn(host).await?;
-        self.settle_nonces(None).await?;
+        self.settle_nonces(Target::Unread).await?;
         let mut envelope = match self.repeatable_creation(host, &payload)? {
             Some(envelope) => {
                 if let Some(row) = self.find_created(host, &envelope).await? {

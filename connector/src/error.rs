@@ -124,8 +124,13 @@ pub const OWN_CODES: &[(&str, &str, &str)] = &[
     ),
     (
         "head_unproven",
-        "the host advertises a head that its history does not contain",
-        "read again later; writes stay refused while it lasts",
+        "the host advertises a head that its history lacks, also after it was read again",
+        "stop; tell the operator, who settles it with `ap-connector room resolve`",
+    ),
+    (
+        "head_contradicted",
+        "the host advertises a head that the verified records contradict",
+        "stop; tell the operator, who settles it with `ap-connector room resolve`",
     ),
     (
         "history_stalled",
@@ -135,22 +140,22 @@ pub const OWN_CODES: &[(&str, &str, &str)] = &[
     (
         "record_shape",
         "a record has unknown, missing or malformed members",
-        "read again later; local state stays at the last verified record",
+        "stop; tell the operator, who settles it with `ap-connector room resolve`",
     ),
     (
         "record_room_mismatch",
         "a record belongs to another room",
-        "read again later; local state stays at the last verified record",
+        "stop; tell the operator, who settles it with `ap-connector room resolve`",
     ),
     (
         "record_hash_mismatch",
         "a record's hash does not recompute",
-        "read again later; local state stays at the last verified record",
+        "stop; tell the operator, who settles it with `ap-connector room resolve`",
     ),
     (
         "record_pre_hash_mismatch",
         "a record does not continue the verified chain",
-        "read again later; local state stays at the last verified record",
+        "stop; tell the operator, who settles it with `ap-connector room resolve`",
     ),
     (
         "record_gap",
@@ -165,7 +170,7 @@ pub const OWN_CODES: &[(&str, &str, &str)] = &[
     (
         "record_create_position",
         "room.create is not exactly the first record",
-        "read again later; local state stays at the last verified record",
+        "stop; tell the operator, who settles it with `ap-connector room resolve`",
     ),
     ("host_unreachable", "no connection to the host", "nothing was sent; try again later"),
     (

@@ -153,6 +153,16 @@ impl Http {
         }
     }
 
+    /// Every allowed host.
+    pub fn host_origins(&self) -> Vec<AllowedOrigin> {
+        self.hosts.iter().map(|h| AllowedOrigin(h.origin.clone())).collect()
+    }
+
+    /// Every allowed profile service of the identity.
+    pub fn profile_services(&self) -> Vec<AllowedOrigin> {
+        self.profile_services.iter().cloned().map(AllowedOrigin).collect()
+    }
+
     /// The profile service of an allowed host.
     pub fn profile_service_of(&self, host: &str) -> Option<AllowedOrigin> {
         let entry = self.hosts.iter().find(|h| h.origin.as_str() == host)?;

@@ -11,6 +11,7 @@
 //! [`resources`] shows a key, a token or an envelope that was not submitted.
 
 pub mod args;
+mod claim;
 pub mod cli;
 pub mod clock;
 pub mod codes;
@@ -30,8 +31,10 @@ pub mod live;
 pub mod operator;
 mod packs;
 mod profiles;
+pub mod progress;
 pub mod rate;
 pub mod resources;
+mod review;
 pub mod serve;
 pub mod server;
 pub mod session;

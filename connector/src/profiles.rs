@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::core::Core;
 use crate::error::ToolError;
+use crate::freshness::Target;
 use crate::http::{AllowedOrigin, Request};
 use crate::store::parse_json;
 use crate::sync::list_of;
@@ -102,7 +103,7 @@ impl Core {
     }
 
     /// The newest event of a profile's history, verified.
-    async fn latest_profile_event(
+    pub(crate) async fn latest_profile_event(
         &self,
         service: &AllowedOrigin,
         agent: &AgentId,
@@ -132,7 +133,7 @@ impl Core {
     ) -> Result<(Value, Value), ToolError> {
         let _running = self.writes.token();
         let _turn = self.write_turn(service).await?;
-        self.settle_nonces(None).await?;
+        self.settle_nonces(Target::Profile(service)).await?;
         let mut retried = false;
         loop {
             let now = self.clock.now_ms();

@@ -10,8 +10,8 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate, ResourceUpdatedNotificationParam, ServerCapabilities,
     ServerConfig, SubscribeRequestParams, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
@@ -19,12 +19,14 @@ use rmcp::service::{Peer, RequestContext};
 use rmcp::{ErrorData as McpError, RoleServer};
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
 
 use crate::core::Core;
 use crate::error::ToolError;
+use crate::progress::{Progress, Step};
 use crate::resources;
 use crate::session::Session;
-use crate::tools::{self, Call, Progress};
+use crate::tools::{self, Call};
 
 /// How agents work with this connector: the loop of seed 4.5 in our words.
 const INSTRUCTIONS: &str = "\
@@ -117,6 +119,20 @@ impl Server {
     }
 }
 
+/// Passes the steps of one call on, in their order, until the call ends.
+async fn tell(peer: Peer<RoleServer>, token: ProgressToken, mut steps: mpsc::Receiver<Step>) {
+    while let Some(step) = steps.recv().await {
+        let mut param = ProgressNotificationParam::new(token.clone(), step.done as f64)
+            .with_message(step.message);
+        if let Some(total) = step.total {
+            param = param.with_total(total as f64);
+        }
+        if peer.notify_progress(param).await.is_err() {
+            return;
+        }
+    }
+}
+
 fn failure(e: &ToolError) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(e.to_value().to_string())])
 }
@@ -189,16 +205,14 @@ impl ServerHandler for Server {
         let outcome = match tools::check_arguments(&request.name, &arguments) {
             Err(e) => Err(e),
             Ok(()) => {
-                let progress: Option<Progress> = context.meta.get_progress_token().map(|token| {
-                    let peer = context.peer.clone();
-                    let tell: Progress = Arc::new(move |done, message| {
-                        let param = ProgressNotificationParam::new(token.clone(), done)
-                            .with_message(message);
-                        let peer = peer.clone();
-                        tokio::spawn(async move { peer.notify_progress(param).await });
-                    });
-                    tell
-                });
+                let (progress, told) = match context.meta.get_progress_token() {
+                    Some(token) => {
+                        let (progress, steps) = Progress::channel();
+                        let told = tokio::spawn(tell(context.peer.clone(), token, steps));
+                        (Some(progress), Some(told))
+                    }
+                    None => (None, None),
+                };
                 let call = Call {
                     core: self.core.clone(),
                     session: self.session.clone(),
@@ -206,7 +220,15 @@ impl ServerHandler for Server {
                     progress,
                 };
                 let Value::Object(arguments) = arguments else { unreachable!("made above") };
-                call.run(&request.name, arguments).await
+                let outcome = call.run(&request.name, arguments).await;
+                drop(call);
+                // No progress after the result: the token is dead then.
+                if let Some(told) = told
+                    && let Err(e) = told.await
+                {
+                    tracing::debug!(error = %e, "progress was not told");
+                }
+                outcome
             }
         };
         let result = match outcome {

@@ -66,6 +66,25 @@ pub fn cached(conn: &Connection, row: &RoomRow, now_ms: u64) -> Result<Vec<Value
     rows.iter().map(|t| parse_json(t)).collect()
 }
 
+/// The remembered, unexpired status of one agent.
+///
+/// # Errors
+/// `store_error`.
+pub fn cached_of(
+    conn: &Connection,
+    row: &RoomRow,
+    agent: &AgentId,
+    now_ms: u64,
+) -> Result<Option<Value>, ToolError> {
+    let text: Option<String> = conn
+        .prepare_cached(
+            "SELECT body FROM agent_status WHERE room = ?1 AND agent_id = ?2 AND expires_at > ?3",
+        )?
+        .query_row(params![row.id, agent.as_str(), now_ms as i64], |r| r.get(0))
+        .optional()?;
+    text.map(|t| parse_json(&t)).transpose()
+}
+
 impl Core {
     /// Reads every current status from the host.
     ///
@@ -124,25 +143,6 @@ impl Core {
                 params![row.id, agent.as_str()],
             )?;
             Ok(())
-        })
-    }
-
-    /// The remembered status of one agent.
-    ///
-    /// # Errors
-    /// `store_error`.
-    pub fn cached_status(
-        &self,
-        row: &RoomRow,
-        agent: &AgentId,
-    ) -> Result<Option<Value>, ToolError> {
-        let now = self.clock.now_ms();
-        self.store.read(|c| {
-            let text: Option<String> = c
-                .prepare_cached("SELECT body FROM agent_status WHERE room = ?1 AND agent_id = ?2 AND expires_at > ?3")?
-                .query_row(params![row.id, agent.as_str(), now as i64], |r| r.get(0))
-                .optional()?;
-            text.map(|t| parse_json(&t)).transpose()
         })
     }
 

@@ -6,21 +6,26 @@
 
 use ap_protocol::record::RecordError;
 use ap_protocol::room::HostViolation;
-use ap_protocol::{
-    CheckedRecord, ErrorCode, Hash, MAX_SAFE_INTEGER, RoomState, Tip, VerifiedRecord,
-};
+use ap_protocol::{CheckedRecord, ErrorCode, Hash, RoomState, VerifiedRecord};
+use std::time::Duration;
+
 use rusqlite::{Transaction, params};
 use serde_json::{Value, json};
 
+use crate::claim::{Claimed, Lie, Proof};
 use crate::core::{Change, Core};
 use crate::error::ToolError;
 use crate::http::{AllowedOrigin, Reply, Request};
 use crate::inbox;
+use crate::progress::Progress;
 use crate::signer::adopt_nonce;
 use crate::store::{Condition, RoomRow, TxContext};
 
 /// Below this many records a thread costs more than it saves.
 const PARALLEL_FROM: usize = 32;
+/// Pauses before a history is read again that lacks what the host advertised (ms). After the
+/// last one it is a lie.
+const PROOF_PAUSES_MS: [u64; 3] = [100, 300, 900];
 
 /// A received record with its own verdict, not yet joined to the chain.
 pub struct Received {
@@ -132,7 +137,7 @@ impl Core {
             let (mut applied, mut known) = (0, 0);
             let mut fault = None;
             for r in received {
-                match self.commit_one(tx, &mut row, &mut state, &r, &mut inbox_changed) {
+                match self.commit_one(tx, &mut row, &mut state, &r, source, &mut inbox_changed) {
                     Ok(true) => applied += 1,
                     Ok(false) => known += 1,
                     Err(CommitError::Store(e)) => return Err(e),
@@ -187,9 +192,12 @@ impl Core {
         row: &mut RoomRow,
         state: &mut Option<RoomState>,
         received: &Received,
+        source: Source,
         inbox_changed: &mut bool,
     ) -> Result<bool, CommitError> {
         let tip = state.as_ref().map(|s| s.tip);
+        // No race makes a history hold a record that does not verify.
+        let sticky = source == Source::History;
         let checked = match &received.checked {
             Ok(checked) => checked,
             Err(e) => {
@@ -197,7 +205,7 @@ impl Core {
                     e.code(),
                     &format!("The host served a record that does not verify: {e}."),
                     received.seq(),
-                    false,
+                    sticky,
                 ));
             }
         };
@@ -220,7 +228,8 @@ impl Core {
                 e.code(),
                 &format!("The host's history does not continue the verified chain: {e}."),
                 received.seq(),
-                false,
+                // What is missing may still come; what contradicts the chain is a lie.
+                sticky && !matches!(e, RecordError::Gap { .. } | RecordError::Repeat { .. }),
             )
         })?;
         let ctx = TxContext { conn: tx, room: row.id };
@@ -318,38 +327,70 @@ impl Core {
     /// Transport and protocol codes; the code of a condition when the host's history does
     /// not hold. Verified state stays in every case.
     pub async fn sync_room(&self, room: i64) -> Result<RoomRow, ToolError> {
+        self.sync_room_telling(room, None).await
+    }
+
+    /// As [`Core::sync_room`], telling a waiting client how far it is.
+    ///
+    /// # Errors
+    /// As [`Core::sync_room`].
+    pub async fn sync_room_telling(
+        &self,
+        room: i64,
+        progress: Option<&Progress>,
+    ) -> Result<RoomRow, ToolError> {
         let lock = self.room_lock(room);
         let _guard = lock.lock().await;
-        let row = self.sync_locked(room).await?;
+        let row = self.sync_locked(room, progress).await?;
         self.freshness.mark(room);
         Ok(row)
     }
 
-    async fn sync_locked(&self, room: i64) -> Result<RoomRow, ToolError> {
+    async fn sync_locked(
+        &self,
+        room: i64,
+        progress: Option<&Progress>,
+    ) -> Result<RoomRow, ToolError> {
         let row = self.store.read(|c| RoomRow::get(c, room))?;
         if let Some(c) = row.condition.as_ref().filter(|c| c.sticky) {
             return Err(c.to_error(&row.host, &row.room_id));
         }
         let host = self.http.host(&row.host)?;
-        let claimed = self.read_resource(&row, &host).await?;
-        let before = row.tip;
-        if let Some(tip) = before
-            && claimed.seq < tip.seq
-        {
-            let message = format!(
-                "The host advertises seq {} after seq {} was verified.",
-                claimed.seq, tip.seq
-            );
-            return Err(self.suspend(
-                room,
-                "room_rolled_back",
-                &message,
-                Some(claimed.seq),
-                true,
-                Some(&claimed.resource),
-            )?);
+        let mut pauses = PROOF_PAUSES_MS.iter();
+        loop {
+            // What was verified before we ask: other processes may commit more meanwhile.
+            let known = self.store.read(|c| RoomRow::get(c, room))?.tip;
+            let claimed = self.read_resource(&row, &host).await?;
+            let mut lie = claimed.rolled_back(known);
+            if lie.is_none() {
+                lie = self.read_history(&row, &host, &claimed, progress).await?;
+            }
+            let lie = match lie {
+                Some(lie) => lie,
+                None => match self.finish_sync(room, &claimed)? {
+                    Proof::Holds(row) => return Ok(*row),
+                    Proof::Lacks(lie) => lie,
+                },
+            };
+            // The head moves while we read, and a host's parts may lag behind each other:
+            // what is missing is looked for again before it is a lie.
+            match pauses.next() {
+                Some(ms) => tokio::time::sleep(Duration::from_millis(*ms)).await,
+                None => return Err(self.suspend(room, &lie, Some(&claimed.resource))?),
+            }
         }
-        let mut tip = before;
+    }
+
+    /// Reads the history after the verified tip until it holds what the host claimed, or ends.
+    /// Returns what it lacks of the verified records.
+    async fn read_history(
+        &self,
+        row: &RoomRow,
+        host: &AllowedOrigin,
+        claimed: &Claimed,
+        progress: Option<&Progress>,
+    ) -> Result<Option<Lie>, ToolError> {
+        let mut tip = self.store.read(|c| RoomRow::get(c, row.id))?.tip;
         let mut first = true;
         loop {
             let after = match (first, tip) {
@@ -357,33 +398,31 @@ impl Core {
                 (_, Some(tip)) => tip.seq,
                 (_, None) => 0,
             };
-            let page = self.read_page(&row, &host, after).await?;
+            let page = self.read_page(row, host, after).await?;
             if page.is_empty() {
-                if first && tip.is_some() {
-                    let message = "The host no longer serves the latest verified record.";
-                    return Err(self.suspend(
-                        room,
-                        "room_rolled_back",
-                        message,
-                        tip.map(|t| t.seq),
-                        true,
-                        Some(&claimed.resource),
-                    )?);
-                }
-                break;
+                let lost = tip.filter(|_| first).map(|tip| Lie {
+                    code: "room_rolled_back",
+                    message: "The host no longer serves the latest verified record.".to_owned(),
+                    seq: tip.seq,
+                });
+                return Ok(lost);
             }
             let room_id = row.room_id.clone();
             let checked = crate::store::blocking(|| check_all(page, &room_id));
             self.obtain_packs(&checked).await;
-            let done = self.commit(room, checked, Source::History)?;
+            let done = self.commit(row.id, checked, Source::History)?;
             if let Some(f) = done.fault {
                 return Err(f
                     .to_error(&row.host, &row.room_id)
                     .and("synced_seq", json!(done.row.tip.map(|t| t.seq))));
             }
             tip = done.row.tip;
-            if tip.is_some_and(|t| t.seq >= claimed.seq) {
-                break;
+            let seq = tip.map_or(0, |t| t.seq);
+            if let Some(progress) = progress {
+                progress.tell(seq, Some(claimed.seq.max(seq)), "records verified");
+            }
+            if seq >= claimed.seq {
+                return Ok(None);
             }
             if done.applied == 0 && !(first && done.known > 0) {
                 return Err(ToolError::new(
@@ -394,84 +433,6 @@ impl Core {
             }
             first = false;
         }
-        self.finish_sync(room, &claimed)
-    }
-
-    /// Ends a sync that met no fault: the claims are compared, passing conditions end.
-    fn finish_sync(&self, room: i64, claimed: &Claimed) -> Result<RoomRow, ToolError> {
-        let now = self.clock.now_ms();
-        let (row, changed) = self.store.write(|tx| {
-            let mut row = RoomRow::get(tx, room)?;
-            let doubt = claimed.doubt(&row, tx)?;
-            let mut changed = false;
-            if let Some(message) = doubt {
-                row.keep_evidence(
-                    tx,
-                    "head_unproven",
-                    Some(claimed.seq),
-                    None,
-                    Some(&claimed.resource),
-                    now,
-                )?;
-                if row.condition.as_ref().is_none_or(|c| !c.sticky && c.code != "head_unproven") {
-                    changed = true;
-                    let condition = Condition {
-                        code: "head_unproven".to_owned(),
-                        message,
-                        seq: Some(claimed.seq),
-                        at: now,
-                        sticky: false,
-                    };
-                    row.save_condition(tx, Some(condition))?;
-                }
-            } else if row.condition.as_ref().is_some_and(|c| !c.sticky) {
-                changed = true;
-                row.save_condition(tx, None)?;
-            }
-            if row.baseline_seq.is_none()
-                && let Some(tip) = row.tip
-            {
-                tx.execute(
-                    "UPDATE rooms SET baseline_seq = ?2 WHERE id = ?1",
-                    params![room, tip.seq as i64],
-                )?;
-                row.baseline_seq = Some(tip.seq);
-            }
-            Ok::<_, ToolError>((row, changed))
-        })?;
-        if changed {
-            self.announce(Core::room_changes(&row));
-        }
-        Ok(row)
-    }
-
-    /// Records a condition and returns the error that goes with it.
-    pub fn suspend(
-        &self,
-        room: i64,
-        code: &str,
-        message: &str,
-        seq: Option<u64>,
-        sticky: bool,
-        offered: Option<&Value>,
-    ) -> Result<ToolError, ToolError> {
-        let condition = Condition {
-            code: code.to_owned(),
-            message: message.to_owned(),
-            seq,
-            at: self.clock.now_ms(),
-            sticky,
-        };
-        let row = self.store.write(|tx| {
-            let mut row = RoomRow::get(tx, room)?;
-            let stored =
-                row.tip.map(|t| row.record(tx, t.seq)).transpose()?.flatten().map(|r| r.body);
-            row.keep_evidence(tx, code, seq, stored.as_ref(), offered, condition.at)?;
-            row.save_condition(tx, Some(condition.clone()))?;
-            Ok::<_, ToolError>(row)
-        })?;
-        self.announce(Core::room_changes(&row));
-        Ok(condition.to_error(&row.host, &row.room_id))
     }
 
     /// Whether reads of this room need a request JWT, as far as we know.
@@ -523,16 +484,6 @@ impl Core {
         self.read_resource(row, &host).await
     }
 
-    fn store_claim(&self, room: i64, claimed: &Claimed) -> Result<(), ToolError> {
-        self.store.write(|tx| {
-            tx.execute(
-                "UPDATE rooms SET resource = ?2, remote_seq = max(?3, tip_seq) WHERE id = ?1",
-                params![room, claimed.resource.to_string(), claimed.seq as i64],
-            )?;
-            Ok::<_, ToolError>(())
-        })
-    }
-
     async fn read_page(
         &self,
         row: &RoomRow,
@@ -546,76 +497,6 @@ impl Core {
             return Err(e.and("host", row.host.as_str()).and("room_id", row.room_id.as_str()));
         }
         Ok(list_of(reply.body, "records")?.0)
-    }
-}
-
-/// What a host says about a room: believed only as far as the records prove it.
-#[derive(Debug, Clone)]
-pub struct Claimed {
-    /// The latest record's seq.
-    pub seq: u64,
-    /// The latest record's hash.
-    pub hash: Option<Hash>,
-    /// The advertised head.
-    pub head: Option<Tip>,
-    /// The whole resource.
-    pub resource: Value,
-}
-
-impl Claimed {
-    fn of(resource: Value, room_id: &str) -> Result<Self, ToolError> {
-        let bad = |what: &str| {
-            ToolError::new("bad_response", format!("the host's room resource {what}"))
-                .with(json!({ "room_id": room_id }))
-        };
-        if !resource.is_object() {
-            return Err(bad("is no object"));
-        }
-        let named = resource["id"].as_str().or_else(|| resource["room_id"].as_str());
-        if named != Some(room_id) {
-            return Err(bad("is of another room"));
-        }
-        let seq = resource["seq"]
-            .as_u64()
-            .filter(|s| (1..=MAX_SAFE_INTEGER).contains(s))
-            .ok_or_else(|| bad("has no usable seq"))?;
-        let hash_of = |v: &Value| v.as_str().and_then(|t| Hash::parse(t).ok());
-        let head = &resource["head"];
-        let head =
-            head["seq"].as_u64().zip(hash_of(&head["hash"])).map(|(seq, hash)| Tip { seq, hash });
-        Ok(Claimed { seq, hash: hash_of(&resource["hash"]), head, resource })
-    }
-
-    /// What in the claim the verified history contradicts or lacks.
-    fn doubt(&self, row: &RoomRow, tx: &Transaction<'_>) -> Result<Option<String>, ToolError> {
-        let Some(tip) = row.tip else { return Ok(None) };
-        if self.seq > tip.seq {
-            return Ok(Some(format!(
-                "The host advertises seq {}, its history ends at {}.",
-                self.seq, tip.seq
-            )));
-        }
-        let stored = |seq: u64| row.record(tx, seq).map(|r| r.map(|r| r.hash));
-        if let Some(hash) = self.hash
-            && stored(self.seq)? != Some(hash.to_string())
-        {
-            return Ok(Some(format!(
-                "The host advertises another hash at seq {} than its history has.",
-                self.seq
-            )));
-        }
-        if let Some(head) = self.head {
-            let kind = row.record(tx, head.seq)?.map(|r| (r.hash, r.kind));
-            let right =
-                kind.is_some_and(|(hash, kind)| hash == head.hash.to_string() && kind != "signal");
-            if !right {
-                return Ok(Some(format!(
-                    "The host advertises a head at seq {} that its history does not contain.",
-                    head.seq
-                )));
-            }
-        }
-        Ok(None)
     }
 }
 

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use ap_protocol::event::{self, Kind};
 use ap_protocol::registry::TypeStatus;
 use ap_protocol::{ErrorCode, Hash, LIVE_WINDOW_MS, RoomState, Tip, VerifiedEnvelope};
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 use crate::core::Core;
 use crate::drafts::{self, Draft};
 use crate::error::ToolError;
+use crate::freshness::Target;
 use crate::http::{AllowedOrigin, Reply, Request};
 use crate::session::Session;
 use crate::signer::{EventDraft, observe_header};
@@ -111,10 +112,7 @@ impl Core {
             return Err(c.to_error(&row.host, &row.room_id));
         }
         if row.tip.is_none() {
-            return Err(ToolError::new(
-                "room_not_verified",
-                "no history of this room is verified yet; call agent_protocols_room_open",
-            ));
+            return Err(not_verified());
         }
         Ok(row)
     }
@@ -133,7 +131,7 @@ impl Core {
         let row = self.ready_to_write(w.room).await?;
         let host = self.http.host(&row.host)?;
         let _turn = self.write_turn(&host).await?;
-        self.settle_nonces(Some(w.room)).await?;
+        self.settle_nonces(Target::Room(w.room)).await?;
         self.settle_outbox(&row, &host).await?;
 
         let mut row = self.store.read(|c| RoomRow::get(c, w.room))?;
@@ -224,12 +222,7 @@ impl Core {
     }
 
     pub(crate) fn state_of(&self, row: &RoomRow) -> Result<RoomState, ToolError> {
-        self.store.read(|c| row.state(c))?.ok_or_else(|| {
-            ToolError::new(
-                "room_not_verified",
-                "no history of this room is verified yet; call agent_protocols_room_open",
-            )
-        })
+        self.store.read(|c| row.state(c))?.ok_or_else(not_verified)
     }
 
     /// Signs an event and puts it into the outbox, in one transaction with its nonce.
@@ -489,12 +482,19 @@ impl Core {
         self.announce([crate::core::Change::Drafts]);
         Ok(draft)
     }
+}
 
-    /// Timeline items since `base_seq`.
-    pub fn changes_since(&self, row: &RoomRow, base_seq: u64) -> Result<Vec<Value>, ToolError> {
-        let records = self.store.read(|c| row.records_after(c, base_seq, MAX_CHANGES))?;
-        Ok(records.iter().map(|r| views::timeline_item(row, r)).collect())
-    }
+/// Timeline items since `base_seq`.
+///
+/// # Errors
+/// `store_error`.
+pub fn changes_since(
+    conn: &Connection,
+    row: &RoomRow,
+    base_seq: u64,
+) -> Result<Vec<Value>, ToolError> {
+    let records = row.records_after(conn, base_seq, MAX_CHANGES)?;
+    Ok(records.iter().map(|r| views::timeline_item(row, r)).collect())
 }
 
 /// One write whose fate is open.
@@ -533,12 +533,15 @@ pub(crate) fn enqueue(
 }
 
 pub(crate) fn head_of(row: &RoomRow) -> Result<Tip, ToolError> {
-    row.head.ok_or_else(|| {
-        ToolError::new(
-            "room_not_verified",
-            "no history of this room is verified yet; call agent_protocols_room_open",
-        )
-    })
+    row.head.ok_or_else(not_verified)
+}
+
+/// Nothing can be shown, or signed, of a room without verified history.
+pub(crate) fn not_verified() -> ToolError {
+    ToolError::new(
+        "room_not_verified",
+        "no history of this room is verified yet; call agent_protocols_room_open",
+    )
 }
 
 fn uncertain(row: &RoomRow, event_id: &Hash, cause: &ToolError) -> ToolError {

@@ -45,8 +45,8 @@ impl Call {
         let as_json = |list: Option<Vec<String>>| list.map(|l| json!(l).to_string());
         let (types, actors) = (as_json(args.list("types")), as_json(args.list("actors")));
         let unread = args.flag("unread_only") == Some(true);
-        let (row, mut records) = self.core.store.read(|c| {
-            let row = RoomRow::get(c, row.id)?;
+        let mark_read = args.flag("mark_read") == Some(true);
+        let ((row, records, more), sync) = self.snapshot(row.id, |c, row| {
             let mut after = args.number("after_seq").unwrap_or(0);
             if unread {
                 after = after.max(row.read_seq);
@@ -55,7 +55,7 @@ impl Call {
             let before = args
                 .number("before_seq")
                 .map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
-            let records = row.records_where(
+            let mut records = row.records_where(
                 c,
                 "AND seq > ?2 AND seq < ?3
                  AND (?4 IS NULL OR type IN (SELECT value FROM json_each(?4)))
@@ -63,10 +63,14 @@ impl Call {
                  AND (?6 = 0 OR countable = 1) ORDER BY seq LIMIT ?7",
                 &[&after, &before, &types, &actors, &unread, &((limit + 1) as i64)],
             )?;
-            Ok::<_, ToolError>((row, records))
+            let more = records.len() > limit;
+            records.truncate(limit);
+            if let (true, Some(last)) = (mark_read, records.last()) {
+                // What this result shows counts as read in its own sync, too.
+                row.read_seq = row.read_seq.max(last.seq);
+            }
+            Ok((row.clone(), records, more))
         })?;
-        let more = records.len() > limit;
-        records.truncate(limit);
         let last = records.last().map(|r| r.seq);
         let items: Vec<Value> = records
             .into_iter()
@@ -78,12 +82,10 @@ impl Call {
                 item
             })
             .collect();
-        if args.flag("mark_read") == Some(true)
-            && let Some(last) = last
-        {
+        if let (true, Some(last)) = (mark_read, last) {
             self.core.advance_read(row.id, last)?;
         }
-        let mut result = json!({ "items": items, "sync": self.sync_of(&row)? });
+        let mut result = json!({ "items": items, "sync": self.present(sync) });
         if more {
             result["next_after_seq"] = json!(last);
         }
@@ -136,10 +138,8 @@ impl Call {
             if now >= next_progress {
                 next_progress = now + Duration::from_millis(PROGRESS_MS);
                 if let Some(progress) = &self.progress {
-                    progress(
-                        (now - started).as_millis() as f64,
-                        "waiting for inbox items".to_owned(),
-                    );
+                    let waited_ms = (now - started).as_millis() as u64;
+                    progress.tell(waited_ms, None, "waiting for inbox items");
                 }
             }
             let pause = Duration::from_millis(LOOK_MS).min(deadline - now);

@@ -11,8 +11,9 @@ mod writes;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use ap_protocol::json;
+use ap_protocol::{Tip, json};
 use jsonschema::error::ValidationErrorKind;
+use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -20,13 +21,11 @@ use crate::args::Args;
 use crate::core::Core;
 use crate::error::ToolError;
 use crate::join::check_segment;
+use crate::progress::Progress;
 use crate::session::Session;
 use crate::store::RoomRow;
 use crate::views;
 use table::Tool;
-
-/// Tells a waiting client that the call is alive: (done so far, what).
-pub type Progress = Arc<dyn Fn(f64, String) + Send + Sync>;
 
 struct Toolbox {
     tools: Vec<Tool>,
@@ -132,7 +131,7 @@ impl Call {
         match self.known_room(args)? {
             Known::Row(row) => Ok(*row),
             Known::Unknown { host: Some(host), room_id } => {
-                self.core.open_room(&host, &room_id).await
+                self.core.open_room(&host, &room_id, self.progress.as_ref()).await
             }
             Known::Unknown { host: None, room_id } => Err(not_known(&room_id)),
         }
@@ -170,25 +169,41 @@ impl Call {
         }
     }
 
-    /// SyncState of a room as it is now; the agent has then been shown its head.
-    fn sync(&self, room: i64) -> Result<Value, ToolError> {
-        let row = self.core.store.read(|c| RoomRow::get(c, room))?;
-        self.sync_of(&row)
+    /// Reads what a result shows of a room, and the SyncState that goes with it, from one
+    /// snapshot of the state: `sync` is never ahead of what the agent is given.
+    fn snapshot<T>(
+        &self,
+        room: i64,
+        read: impl FnOnce(&Connection, &mut RoomRow) -> Result<T, ToolError>,
+    ) -> Result<(T, Sync), ToolError> {
+        let now = self.core.clock.now_ms();
+        let subscribed = self.core.live.subscribed(room);
+        self.core.store.read(|c| {
+            let mut row = RoomRow::get(c, room)?;
+            let content = read(c, &mut row)?;
+            let value = views::sync_state(c, &row, subscribed, now)?;
+            Ok((content, Sync { room, head: row.head, value }))
+        })
     }
 
-    /// SyncState for a result whose content was read from `pinned` or later. The head shown is
-    /// `pinned`'s: never ahead of what the agent was given, whatever came in since.
-    fn sync_of(&self, pinned: &RoomRow) -> Result<Value, ToolError> {
-        let now = self.core.clock.now_ms();
-        let subscribed = self.core.live.subscribed(pinned.id);
-        let sync = self.core.store.read(|c| {
-            let mut row = RoomRow::get(c, pinned.id)?;
-            (row.tip, row.head) = (pinned.tip, pinned.head);
-            views::sync_state(c, &row, subscribed, now)
-        })?;
-        self.session.present(pinned.id, pinned.head);
-        Ok(sync)
+    /// SyncState for a result that shows nothing else of the room.
+    fn sync(&self, room: i64) -> Result<Value, ToolError> {
+        let ((), sync) = self.snapshot(room, |_, _| Ok(()))?;
+        Ok(self.present(sync))
     }
+
+    /// The SyncState as a result returns it: from here on the agent has seen its head.
+    fn present(&self, sync: Sync) -> Value {
+        self.session.present(sync.room, sync.head);
+        sync.value
+    }
+}
+
+/// A SyncState that was read and not returned yet.
+struct Sync {
+    room: i64,
+    head: Option<Tip>,
+    value: Value,
 }
 
 enum Known {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ap_protocol::room::Role;
-use ap_protocol::{AgentId, encoding};
+use ap_protocol::{AgentId, RoomState, encoding};
 use serde_json::{Map, Value, json};
 
 use super::{Call, cursor, read_cursor};
@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::error::ToolError;
 use crate::http::Request;
 use crate::join::check_segment;
+use crate::progress::Progress;
 use crate::store::RoomRow;
 use crate::sync::list_of;
 use crate::views::{self, RoomViewOptions};
@@ -25,11 +26,12 @@ impl Core {
         self: &Arc<Self>,
         host: &str,
         room_id: &str,
+        progress: Option<&Progress>,
     ) -> Result<RoomRow, ToolError> {
         check_segment("room_id", room_id)?;
         let host = self.http.host(host)?;
         let row = self.store.write(|tx| RoomRow::ensure(tx, host.as_str(), room_id))?;
-        match self.sync_room(row.id).await {
+        match self.sync_room_telling(row.id, progress).await {
             Ok(row) => {
                 self.tend_stream(row.id)?;
                 Ok(row)
@@ -170,7 +172,7 @@ impl Call {
         });
         let row = match known {
             Some(row) if current && args.flag("refresh") != Some(true) => row,
-            _ => self.core.open_room(host.as_str(), room_id).await?,
+            _ => self.core.open_room(host.as_str(), room_id, self.progress.as_ref()).await?,
         };
         if let Some(subscribe) = args.flag("subscribe") {
             self.core.store.write(|tx| {
@@ -182,9 +184,7 @@ impl Call {
             })?;
         }
         self.core.tend_stream(row.id)?;
-        let pinned = self.core.store.read(|c| RoomRow::get(c, row.id))?;
-        let room = self.room_view(row.id, true)?;
-        let mut result = json!({ "room": room, "sync": self.sync_of(&pinned)? });
+        let mut result = self.room_result(row.id, true)?;
         if result["room"]["active_turn"].is_object() {
             result["active_turn"] = result["room"]["active_turn"].clone();
         }
@@ -196,23 +196,22 @@ impl Call {
         if args.flag("refresh") == Some(true) {
             self.core.sync_room(row.id).await?;
         }
-        let pinned = self.core.store.read(|c| RoomRow::get(c, row.id))?;
-        let room = self.room_view(row.id, args.flag("include_types").unwrap_or(true))?;
-        Ok(json!({ "room": room, "sync": self.sync_of(&pinned)? }))
+        self.room_result(row.id, args.flag("include_types").unwrap_or(true))
     }
 
-    pub(super) fn room_view(&self, room: i64, include_types: bool) -> Result<Value, ToolError> {
+    /// RoomStateView with its SyncState.
+    fn room_result(&self, room: i64, include_types: bool) -> Result<Value, ToolError> {
         let options = RoomViewOptions { include_types, now_ms: self.core.clock.now_ms() };
-        self.core.store.read(|c| {
-            let row = RoomRow::get(c, room)?;
+        let (view, sync) = self.snapshot(room, |c, row| {
             let state = row.state(c)?;
-            views::room_view(c, &row, state.as_ref(), self.core.me(), options)
-        })
+            views::room_view(c, row, state.as_ref(), self.core.me(), options)
+        })?;
+        Ok(json!({ "room": view, "sync": self.present(sync) }))
     }
 
     pub(super) async fn members_list(&self, args: &Args) -> Result<Value, ToolError> {
         let row = self.room(args).await?;
-        let state = self.core.state_of(&row)?;
+        let (state, sync) = self.snapshot(row.id, |c, row| verified(row.state(c)?))?;
         let after = read_cursor(args)?;
         let after = after.as_ref().and_then(|c| c[0].as_str()).unwrap_or_default();
         let limit = args.limit(100, 500);
@@ -239,7 +238,7 @@ impl Call {
             }
             members.push(member);
         }
-        let mut result = json!({ "members": members, "sync": self.sync_of(&row)? });
+        let mut result = json!({ "members": members, "sync": self.present(sync) });
         if let Some(next) = next {
             result["next_cursor"] = json!(next);
         }
@@ -249,7 +248,17 @@ impl Call {
     pub(super) async fn member_get(&self, args: &Args) -> Result<Value, ToolError> {
         let agent = args.agent("agent_id")?;
         let row = self.room(args).await?;
-        let state = self.core.state_of(&row)?;
+        let wants_recent = args.flag("include_recent_activity") == Some(true);
+        let ((state, recent), sync) = self.snapshot(row.id, |c, row| {
+            let state = verified(row.state(c)?)?;
+            let mut recent = Vec::new();
+            if wants_recent {
+                let tail = "AND actor = ?2 ORDER BY seq DESC LIMIT 10";
+                recent = row.records_where(c, tail, &[&agent.as_str()])?;
+                recent.reverse();
+            }
+            Ok((state, recent))
+        })?;
         let mut member = match state.members.get(&agent) {
             Some(m) => views::member_view(&state, &agent, m),
             None => views::unknown_member(&agent),
@@ -258,19 +267,11 @@ impl Call {
             member["profile"] = self.core.profile_of(&row.host, &agent).await;
         }
         let mut result = json!({ "member": member });
-        if args.flag("include_recent_activity") == Some(true) {
-            let records = self.core.store.read(|c| {
-                row.records_where(
-                    c,
-                    "AND actor = ?2 ORDER BY seq DESC LIMIT 10",
-                    &[&agent.as_str()],
-                )
-            })?;
-            let recent: Vec<Value> =
-                records.iter().rev().map(|r| views::timeline_item(&row, r)).collect();
+        if wants_recent {
+            let recent: Vec<Value> = recent.iter().map(|r| views::timeline_item(&row, r)).collect();
             result["recent"] = json!(recent);
         }
-        result["sync"] = self.sync_of(&row)?;
+        result["sync"] = self.present(sync);
         Ok(result)
     }
 
@@ -280,8 +281,9 @@ impl Call {
             self.core.read_statuses(&row).await?;
         }
         let now = self.core.clock.now_ms();
-        let statuses = self.core.store.read(|c| crate::status::cached(c, &row, now))?;
-        Ok(json!({ "statuses": statuses, "sync": self.sync(row.id)? }))
+        let (statuses, sync) =
+            self.snapshot(row.id, |c, row| crate::status::cached(c, row, now))?;
+        Ok(json!({ "statuses": statuses, "sync": self.present(sync) }))
     }
 
     pub(super) async fn status_get(&self, args: &Args) -> Result<Value, ToolError> {
@@ -290,8 +292,11 @@ impl Call {
         if args.flag("refresh") != Some(false) {
             self.core.read_status(&row, &agent).await?;
         }
-        let mut result = json!({ "sync": self.sync(row.id)? });
-        if let Some(status) = self.core.cached_status(&row, &agent)? {
+        let now = self.core.clock.now_ms();
+        let (status, sync) =
+            self.snapshot(row.id, |c, row| crate::status::cached_of(c, row, &agent, now))?;
+        let mut result = json!({ "sync": self.present(sync) });
+        if let Some(status) = status {
             result["status"] = status;
         }
         Ok(result)
@@ -337,8 +342,9 @@ impl Call {
             }
         }
         let (row, envelope) = self.core.create_room(&host, Value::Object(payload)).await?;
-        let room = self.room_view(row.id, true)?;
-        Ok(json!({ "room": room, "envelope": envelope, "sync": self.sync(row.id)? }))
+        let mut result = self.room_result(row.id, true)?;
+        result["envelope"] = envelope;
+        Ok(result)
     }
 
     pub(super) async fn profile_update(&self, args: &Args) -> Result<Value, ToolError> {
@@ -394,8 +400,7 @@ impl Call {
                 Ok(result)
             }
             crate::join::Joined::Member { record, request } => {
-                let row = self.core.store.read(|c| RoomRow::get(c, row.id))?;
-                let state = self.core.state_of(&row)?;
+                let (state, sync) = self.snapshot(row.id, |c, row| verified(row.state(c)?))?;
                 let me = self.core.me();
                 let mut result = json!({ "status": "joined" });
                 if let Some(member) = state.members.get(me) {
@@ -407,7 +412,7 @@ impl Call {
                 if let Some(request) = request {
                     result["join_request"] = request;
                 }
-                result["sync"] = self.sync(row.id)?;
+                result["sync"] = self.present(sync);
                 Ok(result)
             }
         }
@@ -449,6 +454,11 @@ impl Call {
             .await?;
         Ok(json!({ "record": record.body, "sync": self.sync(row.id)? }))
     }
+}
+
+/// The replayed state of a room that has one.
+fn verified(state: Option<RoomState>) -> Result<RoomState, ToolError> {
+    state.ok_or_else(crate::write::not_verified)
 }
 
 /// RoomSummary of a room that only the host speaks for.

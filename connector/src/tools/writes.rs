@@ -8,7 +8,7 @@ use crate::drafts;
 use crate::error::ToolError;
 use crate::store::RoomRow;
 use crate::views;
-use crate::write::{Policy, Write, Written};
+use crate::write::{Policy, Write, Written, changes_since};
 
 /// Built-in types that a tool of their own writes, or that only a host's answer makes.
 fn dedicated_tool(event_type: &str) -> Option<&'static str> {
@@ -126,25 +126,36 @@ impl Call {
     }
 
     fn written(&self, room: i64, written: Written) -> Result<Value, ToolError> {
-        let row = self.core.store.read(|c| RoomRow::get(c, room))?;
         match written {
             Written::Sent(record) => {
-                let item = views::timeline_item(&row, &record);
-                Ok(
-                    json!({ "status": "sent", "record": record.body, "item": item, "sync": self.sync_of(&row)? }),
-                )
+                let (item, sync) =
+                    self.snapshot(room, |_, row| Ok(views::timeline_item(row, &record)))?;
+                let sync = self.present(sync);
+                Ok(json!({ "status": "sent", "record": record.body, "item": item, "sync": sync }))
             }
             Written::Rejected(base) => {
-                let changes = self.core.changes_since(&row, base.seq)?;
-                Ok(json!({ "status": "rejected", "changes": changes, "sync": self.sync_of(&row)? }))
+                let (changes, sync) =
+                    self.snapshot(room, |c, row| changes_since(c, row, base.seq))?;
+                let sync = self.present(sync);
+                Ok(json!({ "status": "rejected", "changes": changes, "sync": sync }))
             }
             Written::Held(draft) => {
-                let changes = self.core.changes_since(&row, draft.base.seq)?;
-                let sync = self.sync_of(&row)?;
-                let view = drafts::view(&draft, &row, sync.clone());
-                Ok(json!({ "status": "held", "draft": view, "changes": changes, "sync": sync }))
+                let mut result = self.draft_result(&draft)?;
+                result["status"] = json!("held");
+                Ok(result)
             }
         }
+    }
+
+    /// A held draft with what changed since its base.
+    fn draft_result(&self, draft: &drafts::Draft) -> Result<Value, ToolError> {
+        let ((row, changes), sync) = self.snapshot(draft.room, |c, row| {
+            let changes = changes_since(c, row, draft.base.seq)?;
+            Ok((row.clone(), changes))
+        })?;
+        let sync = self.present(sync);
+        let view = drafts::view(draft, &row, sync.clone());
+        Ok(json!({ "draft": view, "changes": changes, "sync": sync }))
     }
 
     pub(super) fn drafts_list(&self, args: &Args) -> Result<Value, ToolError> {
@@ -185,11 +196,7 @@ impl Call {
 
     pub(super) fn draft_get(&self, args: &Args) -> Result<Value, ToolError> {
         let draft = self.core.store.read(|c| drafts::get(c, args.required("draft_id")))?;
-        let row = self.core.store.read(|c| RoomRow::get(c, draft.room))?;
-        let changes = self.core.changes_since(&row, draft.base.seq)?;
-        let sync = self.sync_of(&row)?;
-        let view = drafts::view(&draft, &row, sync.clone());
-        Ok(json!({ "draft": view, "changes": changes, "sync": sync }))
+        self.draft_result(&draft)
     }
 
     pub(super) fn draft_drop(&self, args: &Args) -> Result<Value, ToolError> {

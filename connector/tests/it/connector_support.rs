@@ -234,6 +234,23 @@ impl Scene {
         self.dir.path().join("state")
     }
 
+    /// Copies the state directory; no connector may run.
+    pub fn back_up(&self) -> PathBuf {
+        let backup = self.state_dir().with_extension("backup");
+        std::fs::create_dir(&backup).unwrap();
+        for file in std::fs::read_dir(self.state_dir()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), backup.join(file.file_name())).unwrap();
+        }
+        backup
+    }
+
+    /// Puts a backup in the state directory's place.
+    pub fn restore(&self, backup: &Path) {
+        std::fs::remove_dir_all(self.state_dir()).unwrap();
+        std::fs::rename(backup, self.state_dir()).unwrap();
+    }
+
     /// Runs `ap-connector room …` and returns what it printed.
     pub fn operator(&self, args: &[&str]) -> String {
         let done = std::process::Command::new(env!("CARGO_BIN_EXE_ap-connector"))

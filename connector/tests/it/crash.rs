@@ -146,20 +146,14 @@ async fn a_restored_backup_uses_no_nonce_again() {
     let (mut c, _ann, room) = scene.joined().await;
     c.call("room_send_message", json!({ "room_id": room, "content": "before" })).await;
     c.close().await;
-    let (state, backup) = (scene.state_dir(), scene.state_dir().with_extension("backup"));
-    std::fs::create_dir(&backup).unwrap();
-    for file in std::fs::read_dir(&state).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), backup.join(file.file_name())).unwrap();
-    }
+    let backup = scene.back_up();
     let mut c = scene.connector().await;
     for n in 0..5 {
         let write = json!({ "room_id": room, "content": format!("m{n}") });
         assert_eq!(c.call("room_send_message", write).await["status"], "sent");
     }
     c.close().await;
-    std::fs::remove_dir_all(&state).unwrap();
-    std::fs::rename(&backup, &state).unwrap();
+    scene.restore(&backup);
     let mut c = scene.connector().await;
     let sent = c
         .call(
@@ -170,4 +164,62 @@ async fn a_restored_backup_uses_no_nonce_again() {
     assert_eq!(sent["status"], "sent", "{sent}");
     assert_eq!(scene.said(&room).len(), 7);
     scene.check_nonces();
+}
+
+/// Nonces that only a profile service, or a room of a later day, has seen are spent as well. The
+/// sequence runs ahead of the clock, so that the clock cannot hide a reuse.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_backup_knows_the_nonces_of_profiles_and_of_rooms_it_never_saw() {
+    for first in ["profile", "message", "create"] {
+        let scene = Scene::new().await;
+        let other = scene.lab.adp("b").await.unwrap();
+        let app = scene.lab.app("profiles").await.unwrap();
+        let rooms = [&scene.host, &other].map(|h| json!({ "host": h.url(), "label": h.label() }));
+        scene.provision_with(json!({ "hosts": rooms, "profile_services": [app.url()] }));
+        let (c, ann, room) = scene.joined().await;
+        c.close().await;
+        let later = ann.create_room(&other, json!({})).await.unwrap();
+        let ahead = scene.lab.clock().now_ms() + 1_000_000_000;
+        rusqlite::Connection::open(scene.state_dir().join("state.sqlite3"))
+            .and_then(|c| c.execute("UPDATE nonces SET last = ?1", [ahead as i64]))
+            .unwrap();
+        let backup = scene.back_up();
+        let profile =
+            |name: &str| json!({ "profile_service": app.url(), "profile": { "name": name } });
+        let mut c = scene.connector().await;
+        let join = json!({ "host": other.url(), "room_id": later, "role": "speaker" });
+        c.call("room_join", join).await;
+        c.call("room_send_message", json!({ "room_id": later, "content": "unknown" })).await;
+        for name in ["one", "two"] {
+            c.call("profile_update", profile(name)).await;
+        }
+        c.close().await;
+        scene.restore(&backup);
+        let mut c = scene.connector().await;
+        match first {
+            "profile" => drop(c.call("profile_update", profile("three")).await),
+            "message" => {
+                let write = json!({ "room_id": room, "content": "restored" });
+                assert_eq!(c.call("room_send_message", write).await["status"], "sent");
+            }
+            _ => {
+                let now = scene.lab.clock().now_ms();
+                let create = json!({
+                    "host": scene.host.url(), "topic": "anew", "visibility": "public",
+                    "start_time": now, "end_time": now + 3_600_000,
+                });
+                c.call("room_create", create).await;
+            }
+        }
+        let mut nonces: Vec<u64> = Vec::new();
+        for entry in scene.lab.hosts().iter().flat_map(mock_hosts::Host::requests) {
+            let Some(event) = entry.envelope.as_ref().map(|e| &e["event"]) else { continue };
+            if event["actor"] == scene.me.as_str() {
+                nonces.push(event["nonce"].as_u64().unwrap());
+            }
+        }
+        nonces.sort_unstable();
+        assert!(nonces.len() >= 6, "{first}: {nonces:?}");
+        assert!(nonces.windows(2).all(|n| n[0] < n[1]), "{first}: used twice: {nonces:?}");
+    }
 }
