@@ -105,6 +105,9 @@ pub struct Provision {
     pub watch: Vec<Value>,
     /// Loopback HTTP settings.
     pub http: Option<Value>,
+    /// Times and sizes of the reference connector: for `@reference` scenarios only, no part of
+    /// the target contract.
+    pub tuning: Option<Value>,
 }
 
 impl Provision {
@@ -121,7 +124,7 @@ impl Provision {
                 host
             })
             .collect();
-        json!({
+        let mut document = json!({
             "version": 1,
             "state_dir": self.state_dir,
             "identity": { "seed": self.seed, "agent_id": self.agent_id },
@@ -129,7 +132,11 @@ impl Provision {
             "profile_services": self.profile_services,
             "watch": self.watch,
             "http": self.http,
-        })
+        });
+        if let Some(tuning) = &self.tuning {
+            document["tuning"] = tuning.clone();
+        }
+        document
     }
 }
 

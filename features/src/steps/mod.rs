@@ -12,6 +12,7 @@ pub mod joining;
 pub mod judge;
 pub mod lifecycle;
 pub mod queue;
+pub mod reference;
 pub mod resource_feed;
 pub mod resources;
 pub mod results;
