@@ -144,7 +144,7 @@ pub(crate) fn accept(
         )
         .with_max_seen(max));
     }
-    host.store_profile(envelope.value(), envelope.actor(), envelope.nonce(), now)?;
+    host.store_profile(envelope.value(), envelope.actor(), envelope.nonce(), now);
     nonces.take(envelope.actor(), envelope.nonce(), now);
     let view = document(envelope.value());
     lock(&host.profiles).push(envelope.actor().clone(), envelope.value().clone());

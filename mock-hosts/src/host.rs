@@ -95,7 +95,7 @@ pub(crate) struct HostInner {
     pub ids: AtomicU64,
     pub next_rooms: Mutex<VecDeque<String>>,
     pub limits: Mutex<Limits>,
-    pub store: Option<Store>,
+    pub store: Option<Arc<Store>>,
 }
 
 fn derived_key(label: &str, seed: u64, name: &str) -> SecretKey {
@@ -119,13 +119,17 @@ fn xid(bytes: &[u8; 32]) -> String {
     out
 }
 
+fn unstored(error: StoreError) -> Refusal {
+    Refusal::http(503, "storage_unavailable", error.to_string())
+}
+
 impl HostInner {
     pub(crate) fn new(
         label: &str,
         url: String,
         config: HostConfig,
         clock: Clock,
-        store: Option<Store>,
+        store: Option<Arc<Store>>,
     ) -> Self {
         HostInner {
             resident: derived_key(label, config.seed, "resident"),
@@ -169,42 +173,44 @@ impl HostInner {
         lock(&self.rooms).values().cloned().collect()
     }
 
-    fn stored(&self, work: impl FnOnce(&Store) -> Result<(), StoreError>) -> Result<(), Refusal> {
-        self.store.as_ref().map_or(Ok(()), work).map_err(|error| {
-            tracing::error!(%error, "nothing was committed");
-            Refusal::http(503, "storage_unavailable", error.to_string())
-        })
+    /// Waits until what this host did so far is durable. Nothing is told to anybody before.
+    pub(crate) async fn settled(&self) -> Result<(), Refusal> {
+        match &self.store {
+            Some(store) => store.settled().await.map_err(unstored),
+            None => Ok(()),
+        }
     }
 
-    /// Makes a record durable with its nonce.
-    pub(crate) fn store_record(
-        &self,
-        record: &Value,
-        actor: &AgentId,
-        nonce: u64,
-        now: u64,
-    ) -> Result<(), Refusal> {
-        self.stored(|s| s.record(record, Some((actor, nonce)), now))
+    /// As `settled`, for the Rust API.
+    fn settle(&self) -> Result<(), Refusal> {
+        self.store.as_ref().map_or(Ok(()), |store| store.settle().map_err(unstored))
     }
 
-    /// Makes a record durable that used no nonce.
-    pub(crate) fn store_raw(&self, record: &Value) -> Result<(), Refusal> {
-        self.stored(|s| s.record(record, None, 0))
+    /// Queues a record with its nonce for the disk.
+    pub(crate) fn store_record(&self, record: &Arc<Value>, actor: &AgentId, nonce: u64, now: u64) {
+        if let Some(store) = &self.store {
+            store.record(Arc::clone(record), Some((actor, nonce)), now);
+        }
     }
 
-    pub(crate) fn store_request(&self, room: &str, request: &JoinRequest) -> Result<(), Refusal> {
-        let id = request.request["id"].as_str().unwrap_or_default();
-        self.stored(|s| s.request(room, id, &request.to_stored()))
+    /// Queues a record that used no nonce.
+    pub(crate) fn store_raw(&self, record: &Arc<Value>) {
+        if let Some(store) = &self.store {
+            store.record(Arc::clone(record), None, 0);
+        }
     }
 
-    pub(crate) fn store_profile(
-        &self,
-        envelope: &Value,
-        actor: &AgentId,
-        nonce: u64,
-        now: u64,
-    ) -> Result<(), Refusal> {
-        self.stored(|s| s.profile(envelope, actor, nonce, now))
+    pub(crate) fn store_request(&self, room: &str, request: &JoinRequest) {
+        if let Some(store) = &self.store {
+            let id = request.request["id"].as_str().unwrap_or_default();
+            store.request(room, id, request.to_stored());
+        }
+    }
+
+    pub(crate) fn store_profile(&self, envelope: &Value, actor: &AgentId, nonce: u64, now: u64) {
+        if let Some(store) = &self.store {
+            store.profile(envelope, actor, nonce, now);
+        }
     }
 
     /// Takes back what the store holds, through the same judgement as when it came.
@@ -476,10 +482,8 @@ impl Host {
     /// Resolves imports of any URI to this document, without serving it there.
     pub fn add_pack_at(&self, uri: &str, document: &[u8]) {
         lock(&self.inner.packs).insert(uri.to_owned(), document.to_vec());
-        if let Some(store) = &self.inner.store
-            && let Err(error) = store.pack(uri, document)
-        {
-            tracing::error!(%error, "the pack document was not stored");
+        if let Some(store) = &self.inner.store {
+            store.pack(uri, document);
         }
     }
 
@@ -494,7 +498,8 @@ impl Host {
     /// # Errors
     /// [`Refusal`], as for anybody.
     pub fn move_head(&self, room_id: &str, by: u64) -> Result<(), Refusal> {
-        write::move_head(&self.inner, room_id, by, self.inner.front.clock.now_ms())
+        write::move_head(&self.inner, room_id, by, self.inner.front.clock.now_ms())?;
+        self.inner.settle()
     }
 
     /// Accepts an envelope as the write endpoints would, without HTTP and without faults.
@@ -506,12 +511,15 @@ impl Host {
         let now = self.inner.front.clock.now_ms();
         let verified = write::check_envelope(&self.inner, envelope, now)?;
         if verified.event()["protocol"] == ap_protocol::PROFILE_PROTOCOL {
-            return crate::app::accept(&self.inner, verified, now).map(|(document, _)| document);
+            let (document, _) = crate::app::accept(&self.inner, verified, now)?;
+            self.inner.settle()?;
+            return Ok(document);
         }
         let done = match verified.room_id().map(str::to_owned) {
             None => write::make_room(&self.inner, verified, now)?,
             Some(room_id) => write::submit(&self.inner, &room_id, verified, now)?,
         };
+        self.inner.settle()?;
         Ok(Value::clone(&done.record))
     }
 
@@ -522,8 +530,9 @@ impl Host {
     /// `room_not_found`.
     pub fn append_unchecked(&self, room_id: &str, envelope: &Value) -> Result<Value, Refusal> {
         let now = self.inner.front.clock.now_ms();
-        write::append_unchecked(&self.inner, room_id, envelope, now)
-            .map(|done| Value::clone(&done.record))
+        let done = write::append_unchecked(&self.inner, room_id, envelope, now)?;
+        self.inner.settle()?;
+        Ok(Value::clone(&done.record))
     }
 }
 

@@ -26,7 +26,7 @@ pub struct LabConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The port could not be opened.
-    #[error("host {label:?} cannot listen on {address}: {error}; choose another --listen address")]
+    #[error("host {label:?} cannot listen on {address}: {error}; choose another address or port")]
     Listen {
         /// Which host.
         label: String,
@@ -42,8 +42,14 @@ pub enum LabError {
     #[error("{0}")]
     Grp(#[from] crate::grp::StartError),
     /// Two hosts of one label.
-    #[error("there is a host {0:?} in this lab already")]
+    #[error("there is a host {0:?} in this lab already; give each a label of its own")]
     Label(String),
+    /// A label that could not name a file, or not be told apart in a plan.
+    #[error(
+        "{0:?} is no label for a host: take 1 to 64 letters, digits, '-', '_' and '.', \
+         not beginning with '.'"
+    )]
+    BadLabel(String),
 }
 
 impl LabError {
@@ -54,6 +60,7 @@ impl LabError {
             LabError::Store(e) => e.code(),
             LabError::Grp(e) => e.code(),
             LabError::Label(_) => "label_taken",
+            LabError::BadLabel(_) => "label_invalid",
         }
     }
 }
@@ -159,7 +166,7 @@ impl Lab {
             config.seed = self.config.seed;
         }
         let store = match &config.data {
-            Some(directory) => Some(Store::open(directory, label)?),
+            Some(directory) => Some(Arc::new(Store::open(directory, label)?)),
             None => None,
         };
         // A host that comes back answers at its old address, if nobody took it.
@@ -205,6 +212,13 @@ impl Lab {
     }
 
     fn free(&self, label: &str) -> Result<(), LabError> {
+        // The label becomes a file name below --data.
+        let fits = (1..=64).contains(&label.len())
+            && !label.starts_with('.')
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        if !fits {
+            return Err(LabError::BadLabel(label.to_owned()));
+        }
         match self.members().iter().any(|m| m.front().label == label) {
             true => Err(LabError::Label(label.to_owned())),
             false => Ok(()),

@@ -261,6 +261,9 @@ async fn exchange(
             Refusal::http(404, "not_found", "no such path on this host").into()
         }
     };
+    if let Err(refusal) = host.settled().await {
+        answer = refusal.into();
+    }
     front.after(&hits, &wire, &asked, &mut answer).await;
     let (status, error) = (answer.status, answer.error_code().map(str::to_owned));
     front.conclude(journal, &hits, status, error);

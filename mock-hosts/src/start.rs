@@ -7,7 +7,9 @@ use std::sync::Arc;
 use ap_protocol::{SecretKey, encoding};
 use clap::Parser;
 use mock_hosts::grp::{GrpConfig, GrpHost};
-use mock_hosts::{Clock, Control, Host, HostConfig, Lab, LabConfig, Limits, Peer, Persona, Plan};
+use mock_hosts::{
+    Clock, Control, Host, HostConfig, Lab, LabConfig, LabError, Limits, Peer, Persona, Plan,
+};
 use serde_json::{Value, json};
 
 const AFTER_HELP: &str = "\
@@ -125,7 +127,7 @@ pub enum StartError {
 impl StartError {
     pub fn exit_code(&self) -> u8 {
         match self {
-            StartError::Usage(_) => 2,
+            StartError::Usage(_) | StartError::Lab(LabError::Label(_) | LabError::BadLabel(_)) => 2,
             _ => 3,
         }
     }
@@ -360,7 +362,9 @@ fn announce(
     let named = |hosts: &[Host]| -> Vec<Value> {
         hosts.iter().map(|h| json!({ "label": h.label(), "url": h.url() })).collect()
     };
+    // An MCP client starts the connector wherever it likes.
     let file = options.provision.clone().unwrap_or_else(|| PathBuf::from("provision.json"));
+    let file = std::path::absolute(&file).unwrap_or(file);
     let client = json!({ "mcpServers": { "agent-protocols": {
         "command": "ap-connector",
         "args": ["serve", "--provision", file.display().to_string()],
@@ -395,7 +399,8 @@ fn announce(
         mock_hosts::say!("\nProvisioning document written to {}.", file.display());
     } else {
         mock_hosts::say!(
-            "\nProvisioning document (a fresh identity; keep it private), save as provision.json:"
+            "\nProvisioning document (a fresh identity; keep it private), save as {}:",
+            file.display()
         );
         mock_hosts::say!("{provisioning:#}");
     }

@@ -34,7 +34,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Origin that others reach this host at
-    #[arg(long, value_name = "URL", default_value = "")]
+    #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
     public_url: String,
     /// Believe mandates of this issuer (https URL, repeatable)
     #[arg(long = "trust-issuer", value_name = "URL")]

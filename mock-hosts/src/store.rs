@@ -1,14 +1,23 @@
 //! `--data DIR`: one SQLite database a host. A record, a profile or a review becomes durable in
 //! the same transaction as the nonce it used, before the answer goes out.
 //!
+//! One thread writes: whatever waits goes into one transaction, so that a sync of the disk
+//! serves many writes. Writes are queued in the order in which they happened, and become durable
+//! in that order. Nothing may leave the host before [`Store::settled`]: neither an answer nor an
+//! event of a stream.
+//!
 //! Keeps, never judges: on start everything is replayed through the kernel again.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use ap_protocol::AgentId;
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::sync::lock;
 
@@ -47,6 +56,16 @@ pub enum StoreError {
         /// What.
         what: String,
     },
+    /// Writes wait for the disk.
+    #[error(
+        "{path} could not be written for {} s and what was asked may still happen: \
+         free the disk or the database, then read before you repeat it",
+        PATIENCE.as_secs()
+    )]
+    Stuck {
+        /// Which file.
+        path: String,
+    },
 }
 
 impl StoreError {
@@ -57,6 +76,7 @@ impl StoreError {
             StoreError::Directory { .. } => "store_directory",
             StoreError::Foreign { .. } => "store_foreign",
             StoreError::Damaged { .. } => "store_damaged",
+            StoreError::Stuck { .. } => "store_stuck",
         }
     }
 }
@@ -77,11 +97,120 @@ const SCHEMA: &str = "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 ";
 
+/// Longest wait for the disk before an answer says that it waits.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Pause before a failed transaction is tried again.
+const RETRY: Duration = Duration::from_millis(100);
+/// Most writes in one transaction.
+const MAX_BATCH: usize = 512;
+
+/// One write.
+enum Write {
+    Record { value: Arc<Value>, nonce: Option<(AgentId, u64, u64)> },
+    Request { room: String, id: String, value: Value },
+    Profile { value: Value, nonce: (AgentId, u64, u64) },
+    Pack { uri: String, document: Vec<u8> },
+    Meta { name: String, value: String },
+    Clear,
+}
+
+impl Write {
+    fn apply(&self, tx: &Transaction<'_>) -> rusqlite::Result<()> {
+        match self {
+            Write::Record { value, nonce } => {
+                tx.prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3)")?.execute(params![
+                    value["room_id"].as_str(),
+                    value["seq"].as_u64().map(as_integer),
+                    value.to_string()
+                ])?;
+                nonce.as_ref().map_or(Ok(()), |nonce| take_nonce(tx, nonce))
+            }
+            Write::Request { room, id, value } => tx
+                .prepare_cached("INSERT OR REPLACE INTO requests VALUES (?1, ?2, ?3)")?
+                .execute(params![room, id, value.to_string()])
+                .map(|_| ()),
+            Write::Profile { value, nonce } => {
+                tx.prepare_cached("INSERT INTO profiles (agent, json) VALUES (?1, ?2)")?
+                    .execute(params![nonce.0.as_str(), value.to_string()])?;
+                take_nonce(tx, nonce)
+            }
+            Write::Pack { uri, document } => tx
+                .execute("INSERT OR REPLACE INTO packs VALUES (?1, ?2)", params![uri, document])
+                .map(|_| ()),
+            Write::Meta { name, value } => {
+                tx.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", [name, value]).map(|_| ())
+            }
+            Write::Clear => tx.execute_batch(
+                "DELETE FROM records; DELETE FROM nonces; DELETE FROM requests;
+                 DELETE FROM profiles; DELETE FROM packs;",
+            ),
+        }
+    }
+}
+
+/// Where writes are queued, and how many were.
+#[derive(Debug)]
+struct Queue {
+    queued: u64,
+    /// None once the store closes.
+    to: Option<mpsc::Sender<Write>>,
+}
+
 /// The database of one host.
 #[derive(Debug)]
 pub(crate) struct Store {
-    connection: Mutex<Connection>,
+    connection: Arc<Mutex<Connection>>,
     path: String,
+    queue: Mutex<Queue>,
+    /// How many of the queued writes are durable.
+    durable: watch::Sender<u64>,
+    closing: Arc<AtomicBool>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// Writes what is queued until the queue is gone.
+fn write_all(
+    queue: &mpsc::Receiver<Write>,
+    connection: &Mutex<Connection>,
+    durable: &watch::Sender<u64>,
+    closing: &AtomicBool,
+) {
+    while let Ok(first) = queue.recv() {
+        let mut batch = vec![first];
+        batch.extend(queue.try_iter().take(MAX_BATCH - 1));
+        let mut told = false;
+        while let Err(error) = commit(&mut lock(connection), &batch) {
+            if !told {
+                tracing::error!(%error, "nothing can be stored: trying again");
+                told = true;
+            }
+            if closing.load(Ordering::Acquire) {
+                return;
+            }
+            std::thread::sleep(RETRY);
+        }
+        durable.send_modify(|n| *n += batch.len() as u64);
+    }
+}
+
+fn commit(connection: &mut Connection, batch: &[Write]) -> rusqlite::Result<()> {
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for write in batch {
+        write.apply(&tx)?;
+    }
+    tx.commit()
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        lock(&self.queue).to = None;
+        self.closing.store(true, Ordering::Release);
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the thread that stores records panicked");
+        }
+    }
 }
 
 /// What a store gives back at the start.
@@ -107,10 +236,27 @@ impl Store {
         let text = path.display().to_string();
         let connection = Self::prepare(&path)
             .map_err(|error| StoreError::Sqlite { path: text.clone(), error })?;
-        match connection {
-            Some(connection) => Ok(Store { connection: Mutex::new(connection), path: text }),
-            None => Err(StoreError::Foreign { path: text }),
-        }
+        let Some(connection) = connection else { return Err(StoreError::Foreign { path: text }) };
+        let connection = Arc::new(Mutex::new(connection));
+        let (to, queue) = mpsc::channel();
+        let durable = watch::Sender::new(0);
+        let closing = Arc::new(AtomicBool::new(false));
+        let writer = {
+            let (connection, durable) = (Arc::clone(&connection), durable.clone());
+            let closing = Arc::clone(&closing);
+            std::thread::Builder::new()
+                .name(format!("store {label}"))
+                .spawn(move || write_all(&queue, &connection, &durable, &closing))
+                .map_err(|error| StoreError::Directory { path: text.clone(), error })?
+        };
+        Ok(Store {
+            connection,
+            path: text,
+            queue: Mutex::new(Queue { queued: 0, to: Some(to) }),
+            durable,
+            closing,
+            writer: Some(writer),
+        })
     }
 
     fn prepare(path: &Path) -> rusqlite::Result<Option<Connection>> {
@@ -135,61 +281,66 @@ impl Store {
         Ok(Some(connection))
     }
 
-    fn write(
-        &self,
-        work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
-    ) -> Result<(), StoreError> {
-        let mut connection = lock(&self.connection);
-        let done = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .and_then(|tx| work(&tx).and_then(|()| tx.commit()));
-        done.map_err(|error| StoreError::Sqlite { path: self.path.clone(), error })
+    fn queue(&self, write: Write) {
+        let mut queue = lock(&self.queue);
+        queue.queued += 1;
+        let sent = queue.to.as_ref().is_some_and(|to| to.send(write).is_ok());
+        // A writer that is gone makes nothing durable, and so nothing is answered any more.
+        if !sent {
+            tracing::error!(path = %self.path, "the thread that stores records is gone");
+        }
+    }
+
+    /// Waits until everything queued so far is durable.
+    ///
+    /// # Errors
+    /// [`StoreError::Stuck`] when the disk does not take it in time.
+    pub(crate) async fn settled(&self) -> Result<(), StoreError> {
+        let want = lock(&self.queue).queued;
+        if *self.durable.borrow() >= want {
+            return Ok(());
+        }
+        let mut durable = self.durable.subscribe();
+        let reached = durable.wait_for(|n| *n >= want);
+        match tokio::time::timeout(PATIENCE, reached).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(StoreError::Stuck { path: self.path.clone() }),
+        }
+    }
+
+    /// As [`Store::settled`], for callers that are not asynchronous.
+    ///
+    /// # Errors
+    /// [`StoreError::Stuck`].
+    pub(crate) fn settle(&self) -> Result<(), StoreError> {
+        let want = lock(&self.queue).queued;
+        let began = std::time::Instant::now();
+        while *self.durable.borrow() < want {
+            if began.elapsed() > PATIENCE {
+                return Err(StoreError::Stuck { path: self.path.clone() });
+            }
+            // The writer thread has no bell for threads; a commit takes about so long.
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
     }
 
     /// A record and the nonce it used, in one transaction.
-    pub(crate) fn record(
-        &self,
-        record: &Value,
-        nonce: Option<(&AgentId, u64)>,
-        now: u64,
-    ) -> Result<(), StoreError> {
-        self.write(|tx| {
-            tx.prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3)")?.execute(params![
-                record["room_id"].as_str(),
-                record["seq"].as_u64().map(as_integer),
-                record.to_string()
-            ])?;
-            nonce.map_or(Ok(()), |(agent, nonce)| take_nonce(tx, agent, nonce, now))
-        })
+    pub(crate) fn record(&self, value: Arc<Value>, nonce: Option<(&AgentId, u64)>, now: u64) {
+        let nonce = nonce.map(|(agent, nonce)| (agent.clone(), nonce, now));
+        self.queue(Write::Record { value, nonce });
     }
 
-    pub(crate) fn request(&self, room: &str, id: &str, json: &Value) -> Result<(), StoreError> {
-        self.write(|tx| {
-            tx.prepare_cached("INSERT OR REPLACE INTO requests VALUES (?1, ?2, ?3)")?
-                .execute(params![room, id, json.to_string()])
-                .map(|_| ())
-        })
+    pub(crate) fn request(&self, room: &str, id: &str, value: Value) {
+        self.queue(Write::Request { room: room.to_owned(), id: id.to_owned(), value });
     }
 
-    pub(crate) fn profile(
-        &self,
-        envelope: &Value,
-        agent: &AgentId,
-        nonce: u64,
-        now: u64,
-    ) -> Result<(), StoreError> {
-        self.write(|tx| {
-            tx.prepare_cached("INSERT INTO profiles (agent, json) VALUES (?1, ?2)")?
-                .execute(params![agent.as_str(), envelope.to_string()])?;
-            take_nonce(tx, agent, nonce, now)
-        })
+    pub(crate) fn profile(&self, value: &Value, agent: &AgentId, nonce: u64, now: u64) {
+        self.queue(Write::Profile { value: value.clone(), nonce: (agent.clone(), nonce, now) });
     }
 
-    pub(crate) fn pack(&self, uri: &str, document: &[u8]) -> Result<(), StoreError> {
-        self.write(|tx| {
-            tx.execute("INSERT OR REPLACE INTO packs VALUES (?1, ?2)", params![uri, document])
-                .map(|_| ())
-        })
+    pub(crate) fn pack(&self, uri: &str, document: &[u8]) {
+        self.queue(Write::Pack { uri: uri.to_owned(), document: document.to_vec() });
     }
 
     pub(crate) fn meta(&self, name: &str) -> Option<String> {
@@ -199,18 +350,13 @@ impl Store {
     }
 
     pub(crate) fn set_meta(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        self.write(|tx| {
-            tx.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", [name, value]).map(|_| ())
-        })
+        self.queue(Write::Meta { name: name.to_owned(), value: value.to_owned() });
+        self.settle()
     }
 
     pub(crate) fn clear(&self) -> Result<(), StoreError> {
-        self.write(|tx| {
-            tx.execute_batch(
-                "DELETE FROM records; DELETE FROM nonces; DELETE FROM requests;
-                 DELETE FROM profiles; DELETE FROM packs;",
-            )
-        })
+        self.queue(Write::Clear);
+        self.settle()
     }
 
     /// Reads everything, and counts this start.
@@ -259,16 +405,14 @@ impl Store {
 }
 
 fn take_nonce(
-    tx: &rusqlite::Transaction<'_>,
-    agent: &AgentId,
-    nonce: u64,
-    now: u64,
+    tx: &Transaction<'_>,
+    (agent, nonce, now): &(AgentId, u64, u64),
 ) -> rusqlite::Result<()> {
     tx.prepare_cached(
         "INSERT INTO nonces VALUES (?1, ?2, ?3)
          ON CONFLICT (agent) DO UPDATE SET max = max(max, excluded.max), at = excluded.at",
     )?
-    .execute(params![agent.as_str(), as_integer(nonce), as_integer(now)])
+    .execute(params![agent.as_str(), as_integer(*nonce), as_integer(*now)])
     .map(|_| ())
 }
 

@@ -127,7 +127,7 @@ pub(crate) fn post(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
         used: false,
         request,
     };
-    host.store_request(&room.id, &filed)?;
+    host.store_request(&room.id, &filed);
     if !approved {
         let item = join_request_item(&room.id, &filed.request);
         room.live.notify("room.join_request", &item, |a| r.state.moderates(a));
@@ -300,8 +300,6 @@ pub(crate) fn settle(host: &HostInner, r: &mut RoomInner, envelope: &VerifiedEnv
     };
     if let Some(request) = changed {
         let request = request.clone();
-        if let Err(e) = host.store_request(&r.state.room_id, &request) {
-            tracing::error!(error = %e, "a join request was not stored");
-        }
+        host.store_request(&r.state.room_id, &request);
     }
 }

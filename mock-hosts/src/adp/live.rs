@@ -314,24 +314,37 @@ pub(crate) fn open(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
     let beat = Duration::from_millis(host.config.heartbeat_ms.max(1));
     let (wire, journal) = (Arc::clone(&ex.wire), ex.journal);
     let state = (rx, seat, wire, Arc::clone(&host.front));
-    let stream = futures::stream::unfold(state, move |(mut rx, seat, wire, front)| async move {
-        loop {
-            let item = tokio::select! {
-                biased;
-                item = rx.recv() => item,
-                () = tokio::time::sleep(beat) => {
-                    Some(Item::Bytes(Bytes::from_static(b": heartbeat\n\n")))
+    let store = host.store.clone();
+    let stream = futures::stream::unfold(state, move |(mut rx, seat, wire, front)| {
+        let store = store.clone();
+        async move {
+            loop {
+                let item = tokio::select! {
+                    biased;
+                    item = rx.recv() => item,
+                    () = tokio::time::sleep(beat) => {
+                        Some(Item::Bytes(Bytes::from_static(b": heartbeat\n\n")))
+                    }
+                };
+                match item {
+                    Some(Item::Bytes(bytes)) => {
+                        // A reader must never know more than the disk.
+                        if let Some(store) = &store
+                            && let Err(error) = store.settled().await
+                        {
+                            let error = std::io::Error::other(error);
+                            return Some((Err(error), (rx, seat, wire, front)));
+                        }
+                        return Some((Ok(bytes), (rx, seat, wire, front)));
+                    }
+                    Some(Item::Pause(ms)) => tokio::time::sleep(Duration::from_millis(ms)).await,
+                    Some(Item::Held(what)) => front.gate.hold(journal, "event", what).await,
+                    Some(Item::End(end)) => {
+                        let error = finish(end, &wire).await?;
+                        return Some((Err(error), (rx, seat, wire, front)));
+                    }
+                    None => return None,
                 }
-            };
-            match item {
-                Some(Item::Bytes(bytes)) => return Some((Ok(bytes), (rx, seat, wire, front))),
-                Some(Item::Pause(ms)) => tokio::time::sleep(Duration::from_millis(ms)).await,
-                Some(Item::Held(what)) => front.gate.hold(journal, "event", what).await,
-                Some(Item::End(end)) => {
-                    let error = finish(end, &wire).await?;
-                    return Some((Err(error), (rx, seat, wire, front)));
-                }
-                None => return None,
             }
         }
     });

@@ -122,7 +122,8 @@ pub(crate) fn make_room(
     Ok(Accepted { room, record: value, max_seen })
 }
 
-/// The last step, under the locks that guard the place: nonce again, storage, nonce taken.
+/// The last step, under the locks that guard the place: nonce again, queued for the disk, nonce
+/// taken. The answer waits for the disk later, without the locks.
 fn commit(
     host: &HostInner,
     envelope: &VerifiedEnvelope,
@@ -139,7 +140,7 @@ fn commit(
         )
         .with_max_seen(max));
     }
-    host.store_record(&logged.value, envelope.actor(), envelope.nonce(), now)?;
+    host.store_record(&logged.value, envelope.actor(), envelope.nonce(), now);
     nonces.take(envelope.actor(), envelope.nonce(), now);
     Ok(envelope.nonce())
 }
@@ -272,7 +273,7 @@ pub(crate) fn append_unchecked(
             let record = VerifiedRecord::append(room_id, Some(&tip), now, verified);
             let logged = Logged::of(&record);
             let (actor, nonce) = (record.actor(), record.envelope().nonce());
-            host.store_record(&logged.value, actor, nonce, now)?;
+            host.store_record(&logged.value, actor, nonce, now);
             lock(&host.nonces).take(actor, nonce, now);
             let applied = {
                 let packs = lock(&host.packs);
@@ -285,7 +286,7 @@ pub(crate) fn append_unchecked(
         }
         None => {
             let logged = raw(room_id, &tip, envelope, now);
-            host.store_raw(&logged.value)?;
+            host.store_raw(&logged.value);
             r.bump(&logged);
             (logged, 0)
         }

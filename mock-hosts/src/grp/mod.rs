@@ -120,7 +120,7 @@ impl Default for GrpConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("the GRP host cannot listen on {address}: {error}; choose another address")]
+    #[error("the GRP host cannot listen on {address}: {error}; choose another address or port")]
     Listen {
         /// Where.
         address: SocketAddr,

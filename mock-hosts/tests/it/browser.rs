@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mock_hosts::grp::{Defect, GrpConfig};
 use mock_hosts::{Control, Lab, LabConfig, Peer};
 use serde_json::{Value, json};
 
@@ -111,6 +112,7 @@ async fn the_monitor_page_lives() {
     };
     let lab = Arc::new(Lab::start(LabConfig::default()).await.unwrap());
     let host = lab.adp("a").await.unwrap();
+    let grp = lab.grp("g", GrpConfig::default()).await.unwrap();
     let control = Control::start(Arc::clone(&lab), "127.0.0.1:0".parse().unwrap()).await.unwrap();
     let ann = Peer::named("ann", lab.clock());
     let hostile = "<img src=x onerror=\"window.owned=1\"><script>window.owned=2</script>";
@@ -142,6 +144,16 @@ async fn the_monitor_page_lives() {
     run(&mut browser, &click("honest again"));
     run(&mut browser, "document.body.textContent.includes('a is honest')");
     assert!(host.faults().is_empty());
+    // A seeded defect of a GRP host, by its button; what was unfolded stays unfolded.
+    let folded = "document.querySelector('details[data-key=\"g/defects\"]')";
+    run(&mut browser, &format!("({folded}.open = true)"));
+    run(&mut browser, &click("no-correlation"));
+    run(&mut browser, "document.body.textContent.includes('no-correlation off')");
+    assert_eq!(grp.defects(), [Defect::NoCorrelation]);
+    run(&mut browser, &format!("{folded}.open === true"));
+    run(&mut browser, &click("no-correlation off"));
+    run(&mut browser, "document.body.textContent.includes('g is honest')");
+    assert!(grp.defects().is_empty());
     // A record that no rule allowed is marked.
     let broken = json!({ "hash": "x", "event": { "type": "message.create" }, "signature": "" });
     host.append_unchecked(&room, &broken).unwrap();

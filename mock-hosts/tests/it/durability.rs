@@ -4,10 +4,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use mock_hosts::{Clock, HostConfig, Lab, LabConfig, Peer};
+use mock_hosts::{Clock, HostConfig, Lab, LabConfig, Peer, Route};
 use serde_json::{Value, json};
 
-use crate::support::{refused, verify};
+use crate::support::{SOON, refused, verify};
 
 struct Program {
     child: Child,
@@ -80,6 +80,87 @@ async fn kill_nine_loses_nothing_that_was_answered() {
     program.kill();
 }
 
+/// While the disk takes nothing, nobody learns of what is not on it: no writer, no reader, no
+/// stream. When it does again, everything arrives, in order.
+#[tokio::test]
+async fn nothing_is_told_before_it_is_durable() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = HostConfig { data: Some(directory.path().to_owned()), ..HostConfig::default() };
+    let lab = Lab::start(LabConfig::default()).await.unwrap();
+    let host = lab.host("a", config).await.unwrap();
+    let (ann, bob) = (Peer::named("ann", lab.clock()), Peer::named("bob", lab.clock()));
+    let room = ann.create_room(&host, json!({})).await.unwrap();
+    bob.join(&host, &room, "speaker").await.unwrap();
+    let mut stream = crate::support::Stream::open(&host, &room, &bob).await;
+    let file = directory.path().join("a.sqlite");
+    let busy = rusqlite::Connection::open(&file).unwrap();
+    busy.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let told = std::sync::atomic::AtomicUsize::new(0);
+    let note = || told.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
+    let count = || told.load(std::sync::atomic::Ordering::Acquire);
+    let writing = async {
+        let said = ann.say(&host, &room, "not yet on the disk").await.unwrap();
+        note();
+        said
+    };
+    let path = format!("/v1/rooms/{room}/events");
+    let reading = async {
+        host.journal().wait_for(|e| e.nonce().is_some() && e.n > 3, SOON).await.unwrap();
+        while host.records(&room).len() < 3 {
+            tokio::task::yield_now().await;
+        }
+        let read = bob.get(&host, &path).await.unwrap();
+        note();
+        read
+    };
+    let hearing = async {
+        let heard = stream.json().await;
+        note();
+        heard
+    };
+    let freeing = async {
+        host.journal().wait_for(|e| e.n > 4 && e.is(Route::Events), SOON).await.unwrap();
+        // The host had every opportunity to speak.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(count(), 0, "nobody knows");
+        busy.execute_batch("ROLLBACK").unwrap();
+    };
+    let (said, read, heard, ()) = tokio::join!(writing, reading, hearing, freeing);
+    assert_eq!((said["seq"].as_u64(), count()), (Some(3), 3));
+    assert_eq!(heard, said);
+    assert_eq!(read["result"][2], said);
+    let stored: i64 = busy.query_row("SELECT count(*) FROM records", [], |row| row.get(0)).unwrap();
+    assert_eq!(stored, 3);
+}
+
+/// A disk that takes nothing for long is said, and what was asked may still happen.
+#[tokio::test]
+async fn a_stuck_disk_is_an_error_and_heals() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = HostConfig { data: Some(directory.path().to_owned()), ..HostConfig::default() };
+    let lab = Lab::start(LabConfig::default()).await.unwrap();
+    let host = lab.host("a", config).await.unwrap();
+    let ann = Peer::named("ann", lab.clock());
+    let room = ann.create_room(&host, json!({})).await.unwrap();
+    let (head, _) = ann.tips(&host, &room).await.unwrap();
+    let payload = json!({ "content_type": "text/plain", "content": "late" });
+    let said = ann.sign(Some(&room), Some(&head), "message.create", payload, &[]).unwrap();
+    let busy = rusqlite::Connection::open(directory.path().join("a.sqlite")).unwrap();
+    busy.execute_batch("BEGIN IMMEDIATE").unwrap();
+    refused(ann.post(&host, &said).await, "storage_unavailable");
+    busy.execute_batch("ROLLBACK").unwrap();
+    let healed = async {
+        while ann.room(&host, &room).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, healed).await.unwrap();
+    refused(ann.post(&host, &said).await, "nonce_not_greater");
+    assert_eq!(ann.room(&host, &room).await.unwrap()["seq"], 2, "it happened, once");
+}
+
 #[tokio::test]
 async fn records_no_rule_allowed_come_back_as_they_were() {
     let directory = tempfile::tempdir().unwrap();
@@ -117,6 +198,19 @@ fn the_program_explains_itself_and_refuses_nonsense() {
     assert_eq!(bad.status.code(), Some(2));
     assert!(String::from_utf8(bad.stderr).unwrap().contains("--personas lists them"));
     assert_eq!(run(&["--plan", "/nonexistent.toml"]).status.code(), Some(2));
+    assert_eq!(run(&["--adp", "../up"]).status.code(), Some(2));
+    assert_eq!(run(&["--adp", "a", "--adp", "a"]).status.code(), Some(2));
+    assert_eq!(run(&["--port", "65535"]).status.code(), Some(2));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let busy = run(&["--port", &port]);
+    assert_eq!(busy.status.code(), Some(3));
+    assert!(String::from_utf8(busy.stderr).unwrap().contains(&format!("127.0.0.1:{port}")));
+    let grp = run(&["grp", "--listen", &format!("127.0.0.1:{port}")]);
+    assert_eq!(grp.status.code(), Some(3));
+    let defects = String::from_utf8(run(&["grp", "--defects"]).stdout).unwrap();
+    assert_eq!(defects.lines().count(), mock_hosts::grp::Defect::ALL.len());
+    assert_eq!(run(&["grp", "--plan", "/nonexistent.toml"]).status.code(), Some(2));
 }
 
 #[cfg(unix)]

@@ -264,6 +264,11 @@ async fn labels_are_one_name_space() {
     lab.adp("y").await.unwrap();
     let again = lab.grp("y", GrpConfig::default()).await.unwrap_err();
     assert_eq!(again.code(), "label_taken");
+    for bad in ["", "../x", ".x", "a/b", "a b", "\u{e4}", &"x".repeat(65)] {
+        assert_eq!(lab.adp(bad).await.unwrap_err().code(), "label_invalid", "{bad:?}");
+        let refused = lab.grp(bad, GrpConfig::default()).await.unwrap_err();
+        assert_eq!(refused.code(), "label_invalid", "{bad:?}");
+    }
     let taken = lab.grp_hosts()[0].url().trim_start_matches("http://").parse().unwrap();
     let busy = GrpConfig { listen: taken, ..GrpConfig::default() };
     let refused = lab.grp("z", busy).await.unwrap_err();
