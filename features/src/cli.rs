@@ -5,13 +5,13 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::{Value, json};
 
 use crate::baseline::Baseline;
 use crate::grp::{self, Target};
+use crate::judgement::{self, Judgement, Wanted};
 use crate::ledger::Ledger;
 use crate::mcp::{PROTOCOL_VERSION, Session};
 use crate::profile::{Profile, TOOL_PREFIX};
@@ -21,7 +21,7 @@ use crate::run::{now_ms, quiet_panics, run_cases};
 use crate::select::{CaseGlob, Selection, Shard};
 use crate::suite::{self, Case, Level};
 use crate::target::TargetCommand;
-use crate::verdict::{Exit, REPORT_VERSION, RunReport, Status, Summary, TargetReport};
+use crate::verdict::{Exit, RunReport, Status, TargetReport};
 use crate::world::{AGENT, RunContext, World};
 
 const AFTER_HELP: &str = "\
@@ -31,6 +31,7 @@ Examples:
   conformance run --run 'drafts/*' --run LC-35       some scenarios, by id or requirement
   conformance run --html report.html --junit junit.xml
   conformance run --adp-host https://rooms.example   judge an ADP host
+  conformance run --grp-host https://grp.example --baseline known.toml --min 50
   conformance explain LC-35
 
 Exit codes: 0 conformant, 1 not conformant, 2 usage, 3 nothing observed,
@@ -153,7 +154,7 @@ struct RunArgs {
     /// Judge an ADP host instead of a connector: the one at this URL, or without a URL the
     /// embedded one.
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "embedded",
-          conflicts_with_all = ["connector", "profile", "baseline", "features"])]
+          conflicts_with_all = ["connector", "profile", "timeout", "features"])]
     adp_host: Option<String>,
     /// Judge a GRP room host instead of a connector: its URL, or `embedded`.
     #[arg(long, value_name = "URL", conflicts_with_all = ["connector", "profile", "adp_host"])]
@@ -331,68 +332,74 @@ async fn run_host(args: RunArgs, host: &str) -> Result<Exit, Stop> {
             Some(url.to_owned())
         }
     };
-    let mut selection =
-        Selection::new(&args.run, &args.skip, args.tags.as_deref()).map_err(usage)?;
-    selection.shard = args.shard;
-    let cases = selection.apply(crate::host::load().map_err(defect)?);
+    let suite = crate::host::load().map_err(defect)?;
+    let baseline = args.baseline(&suite)?;
+    let cases = args.selection(url.is_none())?.apply(suite);
     if args.list {
-        for case in &cases {
-            mock_hosts::say!(
-                "{}  [{}] {}",
-                case.id,
-                case.level.as_str(),
-                case.requirements.join(" ")
-            );
-        }
-        return Ok(if cases.is_empty() { Exit::NothingObserved } else { Exit::Conformant });
+        return Ok(judgement::list(&cases));
     }
-    let wanted = crate::host::Wanted {
-        run: crate::host::HostRun { url, seed: args.seed.unwrap_or_else(random_seed) },
-        cases,
-        jobs: args.jobs.unwrap_or(4),
-        repeat: args.repeat,
-        strict: args.strict,
-        min: args.min,
-        quiet: args.quiet,
-        style: terminal::Style { colour: std::io::stdout().is_terminal() },
-        outputs: args.outputs.outputs(),
-    };
-    crate::host::run(wanted).await.map_err(|(exit, message)| Stop(exit, message))
+    let seed = args.seed.unwrap_or_else(random_seed);
+    let judgement = Judgement::begin(args.wanted(seed, baseline));
+    let run = crate::host::HostRun { url, seed };
+    crate::host::run(run, &cases, judgement).await.map_err(|(exit, message)| Stop(exit, message))
+}
+
+impl RunArgs {
+    /// Which cases; our own choices count against our own targets alone, unless asked for.
+    fn selection(&self, ours: bool) -> Result<Selection, Stop> {
+        let mut selection =
+            Selection::new(&self.run, &self.skip, self.tags.as_deref()).map_err(usage)?;
+        selection.shard = self.shard;
+        selection.reference = ours || self.reference;
+        Ok(selection)
+    }
+
+    /// The known failures, each of which names something in `suite`.
+    fn baseline(&self, suite: &[Case]) -> Result<Baseline, Stop> {
+        let baseline = match &self.baseline {
+            Some(path) => Baseline::parse(&read(path)?, now_ms()).map_err(usage)?,
+            None => Baseline::default(),
+        };
+        baseline.check_known(suite).map_err(usage)?;
+        Ok(baseline)
+    }
+
+    fn wanted(self, seed: u64, baseline: Baseline) -> Wanted {
+        Wanted {
+            seed,
+            jobs: self.jobs.unwrap_or_else(default_jobs),
+            repeat: self.repeat,
+            shard: self.shard.map(|s| format!("{}/{}", s.k, s.n)),
+            strict: self.strict,
+            min: self.min,
+            quiet: self.quiet,
+            style: terminal::Style { colour: std::io::stdout().is_terminal() },
+            baseline,
+            outputs: self.outputs.outputs(),
+        }
+    }
 }
 
 async fn run(args: RunArgs) -> Result<Exit, Stop> {
     if let Some(host) = args.adp_host.clone() {
         return run_host(args, &host).await;
     }
-    let style = terminal::Style { colour: std::io::stdout().is_terminal() };
     let suite = suite::load(args.features.as_deref()).map_err(defect)?;
     let target = args.target.command()?;
     let profile = args.target.profile(&target)?;
-    let mut selection =
-        Selection::new(&args.run, &args.skip, args.tags.as_deref()).map_err(usage)?;
-    selection.shard = args.shard;
-    selection.reference = target.is_reference() || args.reference;
-    let baseline = match &args.baseline {
-        Some(path) => Baseline::parse(&read(path)?, now_ms()).map_err(usage)?,
-        None => Baseline::default(),
+    let baseline = args.baseline(&suite)?;
+    let ours = match args.grp_host.as_deref() {
+        Some(host) => host == "embedded",
+        None => target.is_reference(),
     };
-    baseline.check_known(&suite).map_err(usage)?;
-    let mut cases = selection.apply(suite);
+    let mut cases = args.selection(ours)?.apply(suite);
     // A foreign connector says nothing about GRP hosts, nor a GRP host about connectors.
     cases.retain(|case| match (grp::is_grp(case), &args.grp_host) {
         (true, None) => target.is_reference(),
         (is_grp, host) => is_grp == host.is_some(),
     });
     if args.list {
-        for case in &cases {
-            mock_hosts::say!(
-                "{}  [{}] {}",
-                case.id,
-                case.level.as_str(),
-                case.requirements.join(" ")
-            );
-        }
-        return Ok(if cases.is_empty() { Exit::NothingObserved } else { Exit::Conformant });
+        return Ok(judgement::list(&cases));
     }
     let undefined = crate::steps::undefined(&crate::steps::all(), &cases);
     if !undefined.is_empty() {
@@ -401,9 +408,6 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
     if cases.is_empty() {
         return Err(Stop(Exit::NothingObserved, "no scenario matches the selection".to_owned()));
     }
-    let panics = quiet_panics();
-    let began = Instant::now();
-    let started_at = now_ms();
     let seed = args.seed.unwrap_or_else(random_seed);
     let grp_target = match args.grp_host.as_deref() {
         None | Some("embedded") => Target::default(),
@@ -417,49 +421,23 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
         probe(&mut run).await?
     };
     let judged = match (&args.grp_host, &run.grp) {
-        (Some(_), Target::Url(url)) => format!("GRP host {url}"),
-        (Some(_), Target::Embedded(_)) => "the embedded GRP host".to_owned(),
+        (Some(_), Target::Url(url)) => format!("{}{url}", TargetReport::GRP_HOST),
+        (Some(_), Target::Embedded(_)) => TargetReport::EMBEDDED_GRP_HOST.to_owned(),
         (None, _) => run.target.display(),
     };
     let run = Arc::new(run);
-    mock_hosts::say!(
-        "{} scenarios against {judged} (seed {seed})\n",
-        cases.len() * args.repeat as usize,
-    );
-    let jobs = args.jobs.unwrap_or_else(default_jobs);
-    let reports = run_cases(&run, &cases, jobs, args.repeat, |case| {
-        if !args.quiet {
-            mock_hosts::say!("{}", terminal::line(case, style));
-        }
-    })
-    .await;
-    let mut report = RunReport {
-        version: REPORT_VERSION,
-        suite_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at,
-        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        seed,
-        shard: args.shard.map(|s| format!("{}/{}", s.k, s.n)),
-        strict: args.strict,
-        min: args.min,
-        target: TargetReport {
-            command: judged,
-            server_info: probe["serverInfo"].clone(),
-            protocol_version: probe["protocolVersion"].clone(),
-            profile: run.profile.name.clone(),
-            capabilities: run.profile.capabilities(),
-        },
-        cases: reports,
-        stale_baseline: Vec::new(),
-        defects: panics.take(),
-        summary: Summary::default(),
-        verdict: Exit::Defect,
+    let judgement = Judgement::begin(args.wanted(seed, baseline));
+    judgement.announce(cases.len(), &judged);
+    let (jobs, repeat) = (judgement.wanted.jobs, judgement.wanted.repeat);
+    let reports = run_cases(&run, &cases, jobs, repeat, |case| judgement.show(case)).await;
+    let target = TargetReport {
+        command: judged,
+        server_info: probe["serverInfo"].clone(),
+        protocol_version: probe["protocolVersion"].clone(),
+        profile: run.profile.name.clone(),
+        capabilities: run.profile.capabilities(),
     };
-    report.stale_baseline = baseline.apply(&mut report.cases);
-    report.conclude();
-    report::write(&report, &args.outputs.outputs()).map_err(usage)?;
-    mock_hosts::put!("{}", terminal::summary(&report, style));
-    Ok(report.verdict)
+    judgement.finish(target, reports).map_err(usage)
 }
 
 fn default_jobs() -> usize {
@@ -611,10 +589,17 @@ async fn replay(path: &Path, id: &str) -> Result<Exit, Stop> {
     if !report.cases.iter().any(|c| c.id == id) {
         return Err(usage(format!("{id} is not in {}", path.display())));
     }
-    let reference = TargetCommand::reference().map_err(defect)?.display();
-    let connector = (report.target.command != reference).then(|| report.target.command.clone());
+    let (mut connector, mut adp_host, mut grp_host) = (None, None, None);
+    match report.target.asked() {
+        None => {}
+        Some(("--adp-host", url)) => adp_host = Some(url),
+        Some(("--grp-host", url)) => grp_host = Some(url),
+        Some((_, command)) => connector = Some(command),
+    }
     run(RunArgs {
         target: TargetArgs { connector, ..TargetArgs::default() },
+        adp_host,
+        grp_host,
         run: vec![globset::escape(id)],
         seed: Some(report.seed),
         reference: true,

@@ -14,6 +14,7 @@ pub mod failure;
 pub mod grp;
 pub mod host;
 pub mod http_session;
+pub mod judgement;
 pub mod ledger;
 pub mod mcp;
 pub mod outcome;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+/// How reports name our own connector.
+pub const REFERENCE: &str = "the reference connector";
 /// Hidden subcommand under which this binary is the reference connector.
 pub const REFERENCE_SUBCOMMAND: &str = "connector";
 /// Variable that names the provisioning document, beside the `{config}` placeholder.
@@ -65,7 +67,7 @@ impl TargetCommand {
 
     /// For reports.
     pub fn display(&self) -> String {
-        if self.reference { "the reference connector".to_owned() } else { self.words.join(" ") }
+        if self.reference { REFERENCE.to_owned() } else { self.words.join(" ") }
     }
 }
 

@@ -167,6 +167,32 @@ pub struct TargetReport {
     pub capabilities: Vec<String>,
 }
 
+impl TargetReport {
+    /// Profile of a run against an ADP host.
+    pub const ADP_HOST: &str = "adp-host";
+    /// How a run against a GRP host names it, before its URL.
+    pub const GRP_HOST: &str = "GRP host ";
+    /// The GRP host of the suite itself.
+    pub const EMBEDDED_GRP_HOST: &str = "the embedded GRP host";
+
+    /// The option that chose this target, and its value; none for the reference connector.
+    pub fn asked(&self) -> Option<(&'static str, String)> {
+        let command = self.command.as_str();
+        if self.profile == Self::ADP_HOST {
+            let url = if command == crate::host::EMBEDDED { "embedded" } else { command };
+            Some(("--adp-host", url.to_owned()))
+        } else if command == Self::EMBEDDED_GRP_HOST {
+            Some(("--grp-host", "embedded".to_owned()))
+        } else if let Some(url) = command.strip_prefix(Self::GRP_HOST) {
+            Some(("--grp-host", url.to_owned()))
+        } else if command == crate::target::REFERENCE {
+            None
+        } else {
+            Some(("--connector", command.to_owned()))
+        }
+    }
+}
+
 /// Counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
@@ -263,6 +289,29 @@ impl RunReport {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    #[test]
+    fn a_target_tells_how_it_was_asked_for() {
+        let asked = |command: &str, profile: &str| {
+            let target = TargetReport {
+                command: command.into(),
+                profile: profile.into(),
+                ..TargetReport::default()
+            };
+            target.asked().map(|(option, value)| format!("{option} {value}"))
+        };
+        assert_eq!(asked(crate::target::REFERENCE, "reference"), None);
+        assert_eq!(asked("mine --x", "advertised").as_deref(), Some("--connector mine --x"));
+        let (adp, grp) = ("https://a.example", "GRP host https://g.example");
+        assert_eq!(asked(adp, "adp-host").as_deref(), Some("--adp-host https://a.example"));
+        assert_eq!(
+            asked(crate::host::EMBEDDED, "adp-host").as_deref(),
+            Some("--adp-host embedded")
+        );
+        assert_eq!(asked(grp, "reference").as_deref(), Some("--grp-host https://g.example"));
+        let embedded = TargetReport::EMBEDDED_GRP_HOST;
+        assert_eq!(asked(embedded, "reference").as_deref(), Some("--grp-host embedded"));
+    }
 
     pub(crate) fn case(level: Level, status: Status) -> CaseReport {
         CaseReport {

@@ -18,11 +18,11 @@ use include_dir::{Dir, include_dir};
 use serde_json::{Value, json};
 
 use crate::failure::StepError;
+use crate::judgement::Judgement;
 use crate::ledger::Ledger;
-use crate::report::{self, Outputs, terminal};
-use crate::run::{blank, now_ms, panic_text, quiet_panics, settle};
+use crate::run::{blank, panic_text, settle};
 use crate::suite::{self, Case, SuiteError};
-use crate::verdict::{CaseReport, Exit, REPORT_VERSION, RunReport, Status, Summary, TargetReport};
+use crate::verdict::{CaseReport, Exit, Status, TargetReport};
 use world::HostWorld;
 
 static FEATURES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/hosts");
@@ -68,92 +68,68 @@ pub struct HostRun {
     pub seed: u64,
 }
 
-/// How a run is wanted.
-#[derive(Debug)]
-pub struct Wanted {
-    /// The host, or the embedded one.
-    pub run: HostRun,
-    /// The cases that were selected.
-    pub cases: Vec<Case>,
-    /// Cases at once.
-    pub jobs: usize,
-    /// Rounds.
-    pub repeat: u32,
-    /// SHOULD counts like MUST.
-    pub strict: bool,
-    /// Fewer passed cases than this is no pass.
-    pub min: usize,
-    /// Say less.
-    pub quiet: bool,
-    /// Colours.
-    pub style: terminal::Style,
-    /// Reports to write.
-    pub outputs: Outputs,
+/// What a report says was judged when there is no URL.
+pub const EMBEDDED: &str = "the embedded ADP host";
+
+/// Nothing is judged against a host that does not answer at all.
+///
+/// # Errors
+/// What went wrong, for people.
+async fn probe(run: &Arc<HostRun>) -> Result<(), String> {
+    let Some(url) = &run.url else { return Ok(()) };
+    let said = |e: &StepError| match e {
+        StepError::Target(what) => what.clone(),
+        other => other.to_string(),
+    };
+    let mut world = HostWorld::begin(run, "probe", 0).await.map_err(|e| said(&e))?;
+    let path = "/.well-known/agent-discourse";
+    match world.call("GET", path, None, None).await {
+        Ok(_) => Ok(()),
+        Err(e) => Err(format!("{url} does not answer: {}", said(&e))),
+    }
 }
 
-/// Runs the cases and writes the reports.
+/// Judges the cases within a judgement.
 ///
 /// # Errors
 /// An exit and its reason when there is no verdict.
-pub async fn run(wanted: Wanted) -> Result<Exit, (Exit, String)> {
+pub async fn run(
+    run: HostRun,
+    cases: &[Case],
+    judgement: Judgement,
+) -> Result<Exit, (Exit, String)> {
     let steps = all_steps();
-    let undefined = undefined(&steps, &wanted.cases);
+    let undefined = undefined(&steps, cases);
     if !undefined.is_empty() {
         return Err((Exit::Defect, format!("steps are missing:\n  {}", undefined.join("\n  "))));
     }
-    if wanted.cases.is_empty() {
+    if cases.is_empty() {
         return Err((Exit::NothingObserved, "no scenario matches the selection".to_owned()));
     }
-    let panics = quiet_panics();
-    let (began, started_at) = (Instant::now(), now_ms());
-    let name = wanted.run.url.clone().unwrap_or_else(|| "the embedded ADP host".to_owned());
-    mock_hosts::say!(
-        "{} scenarios against {name} (seed {})\n",
-        wanted.cases.len() * wanted.repeat as usize,
-        wanted.run.seed
-    );
-    let rounds = (1..=wanted.repeat).flat_map(|r| wanted.cases.iter().map(move |c| (r, c)));
-    let run = Arc::new(wanted.run);
-    let mut cases: Vec<(usize, CaseReport)> = futures::stream::iter(rounds.enumerate())
+    let run = Arc::new(run);
+    probe(&run).await.map_err(|what| (Exit::NothingObserved, what))?;
+    let name = run.url.clone().unwrap_or_else(|| EMBEDDED.to_owned());
+    judgement.announce(cases.len(), &name);
+    let rounds = (1..=judgement.wanted.repeat).flat_map(|r| cases.iter().map(move |c| (r, c)));
+    let mut done: Vec<(usize, CaseReport)> = futures::stream::iter(rounds.enumerate())
         .map(|(i, (round, case))| {
             let (run, steps) = (&run, &steps);
             async move { (i, run_case(run, steps, case, round).await) }
         })
-        .buffer_unordered(wanted.jobs.max(1))
-        .inspect(|(_, case)| {
-            if !wanted.quiet {
-                mock_hosts::say!("{}", terminal::line(case, wanted.style));
-            }
-        })
+        .buffer_unordered(judgement.wanted.jobs.max(1))
+        .inspect(|(_, case)| judgement.show(case))
         .collect()
         .await;
-    cases.sort_by_key(|(i, _)| *i);
-    let mut report = RunReport {
-        version: REPORT_VERSION,
-        suite_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at,
-        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        seed: run.seed,
-        shard: None,
-        strict: wanted.strict,
-        min: wanted.min,
-        target: TargetReport {
-            command: name,
-            server_info: Value::Null,
-            protocol_version: json!(ap_protocol::DISCOURSE_PROTOCOL),
-            profile: "adp-host".to_owned(),
-            capabilities: Vec::new(),
-        },
-        cases: cases.into_iter().map(|(_, case)| case).collect(),
-        stale_baseline: Vec::new(),
-        defects: panics.take(),
-        summary: Summary::default(),
-        verdict: Exit::Defect,
+    done.sort_by_key(|(i, _)| *i);
+    let target = TargetReport {
+        command: name,
+        server_info: Value::Null,
+        protocol_version: json!(ap_protocol::DISCOURSE_PROTOCOL),
+        profile: TargetReport::ADP_HOST.to_owned(),
+        capabilities: Vec::new(),
     };
-    report.conclude();
-    report::write(&report, &wanted.outputs).map_err(|e| (Exit::Usage, e.to_string()))?;
-    mock_hosts::put!("{}", terminal::summary(&report, wanted.style));
-    Ok(report.verdict)
+    let reports = done.into_iter().map(|(_, case)| case).collect();
+    judgement.finish(target, reports).map_err(|e| (Exit::Usage, e.to_string()))
 }
 
 fn undefined(steps: &Collection<HostWorld>, cases: &[Case]) -> Vec<String> {

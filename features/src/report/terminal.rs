@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::suite::Level;
-use crate::verdict::{CaseReport, RunReport, Status};
+use crate::verdict::{CaseReport, RunReport, Status, TargetReport};
 
 /// Colours, or none.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ pub fn line(case: &CaseReport, style: Style) -> String {
 }
 
 /// Everything about a case that did not pass.
-pub fn failure(case: &CaseReport, run_seed: u64, style: Style) -> String {
+pub fn failure(case: &CaseReport, target: &TargetReport, run_seed: u64, style: Style) -> String {
     let mut out = String::new();
     let Some(f) = &case.failure else { return out };
     let _ = writeln!(
@@ -91,7 +91,16 @@ pub fn failure(case: &CaseReport, run_seed: u64, style: Style) -> String {
             let _ = writeln!(out, "       {:>6} ms {} {}", l.at_ms, l.channel, text);
         }
     }
-    let _ = writeln!(out, "     again:    conformance run --run '{}' --seed {}", case.id, run_seed);
+    let target = match target.asked() {
+        None => String::new(),
+        // For a POSIX shell: what stands between single quotes is taken as it is.
+        Some((option, value)) => format!(" {option} '{}'", value.replace('\'', "'\\''")),
+    };
+    let _ = writeln!(
+        out,
+        "     again:    conformance run{target} --run '{}' --seed {run_seed}",
+        case.id
+    );
     out
 }
 
@@ -143,7 +152,8 @@ pub fn summary(report: &RunReport, style: Style) -> String {
     if report.cases.iter().any(|c| bad(&c)) {
         let _ = writeln!(out, "\n{}", style.paint("1", "What did not hold"));
         for case in report.cases.iter().filter(bad) {
-            let _ = writeln!(out, "\n{}", failure(case, report.seed, style).trim_end());
+            let _ =
+                writeln!(out, "\n{}", failure(case, &report.target, report.seed, style).trim_end());
         }
     }
     blocked(&mut out, report, style);

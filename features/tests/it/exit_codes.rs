@@ -171,3 +171,56 @@ fn explain_list_and_ledger() {
     conformance(&["run", "--list", "--run", "lifecycle/*"]).expect(0).says("LC-02");
     conformance(&["ledger"]).expect(0).says("LC-12");
 }
+
+/// Hosts are judged in the same way as connectors: baseline, minimum, reports, exit codes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_by_url_take_the_same_options() {
+    use mock_hosts::{Action, Fault, Lab, LabConfig, Route};
+    let lab = Lab::start(LabConfig::default()).await.expect("a free port");
+    let host = lab.adp("foreign").await.expect("a free port");
+    let f = Fixture::new();
+    let url = host.url().to_owned();
+    let run = |args: &[&str]| {
+        let all = [&["run", "--adp-host", &url, "--run", "reads/*"], args].concat();
+        tokio::task::block_in_place(|| conformance(&all))
+    };
+    let (json, junit) = (f.path("r.json"), f.path("r.xml"));
+    let (json, junit) = (json.display().to_string(), junit.display().to_string());
+    run(&["--json", &json, "--junit", &junit]).expect(0).says(&url).says("conformant");
+    let report = std::fs::read_to_string(&json).expect("a report");
+    assert!(report.contains("adp-host") && report.contains(&url));
+    assert!(std::fs::read_to_string(&junit).expect("a report").contains("<testsuite"));
+    run(&["--min", "1000"]).expect(3);
+    let stale = "[[expected-failure]]\ncheck = \"reads/*\"\nreason = \"known\"\n";
+    let stale = f.write("b.toml", stale);
+    run(&["--baseline", &stale]).expect(4);
+    let unknown = "[[expected-failure]]\ncheck = \"LC-35\"\nreason = \"not a host's\"\n";
+    let unknown = f.write("u.toml", unknown);
+    run(&["--baseline", &unknown]).expect(2).says("names no case");
+    // A host that gives no archive: known, or not.
+    host.add_fault(
+        Fault::new(Action::Status { code: 500, body: None, retry_after: None }).on(Route::Archive),
+    );
+    run(&[]).expect(1).says(&format!("conformance run --adp-host '{url}' --run"));
+    let known = "[[expected-failure]]\ncheck = \"*archive*\"\nreason = \"not built yet\"\n";
+    let known = f.write("k.toml", known);
+    run(&["--baseline", &known]).expect(0).says("not built yet");
+    // A scenario of a report runs again against the same host.
+    run(&["--json", &json]).expect(1);
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).expect("a report")).expect("JSON");
+    let failed =
+        report["cases"].as_array().expect("cases").iter().find(|c| c["status"] == "failed");
+    let id = failed.and_then(|c| c["id"].as_str()).expect("a failed case");
+    let again = tokio::task::block_in_place(|| conformance(&["replay", &json, id]));
+    again.expect(1).says(&url);
+    host.clear_faults();
+    tokio::task::block_in_place(|| conformance(&["replay", &json, id])).expect(0);
+    // Nobody there.
+    let gone = url.clone();
+    drop(host);
+    lab.stop().await;
+    tokio::task::block_in_place(|| conformance(&["run", "--adp-host", &gone]))
+        .expect(3)
+        .says("does not answer");
+}
