@@ -362,9 +362,11 @@ async fn reads_badly(
         "expired" => ap_protocol::jwt::sign(peer.key(), &url, now - 900, 300),
         "from the future" => ap_protocol::jwt::sign(peer.key(), &url, now + 900, 300),
         _ => {
+            // A character in the middle of the signature: every one of its bits counts.
             let mut token = ap_protocol::jwt::sign(peer.key(), &url, now, 300);
-            let last = if token.ends_with('A') { "Q" } else { "A" };
-            token.replace_range(token.len() - 10..token.len() - 9, last);
+            let at = token.len() - 10;
+            let other = if token[at..].starts_with('A') { "Q" } else { "A" };
+            token.replace_range(at..=at, other);
             token
         }
     };
