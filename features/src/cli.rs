@@ -15,13 +15,17 @@ use crate::judgement::{self, Judgement, Wanted};
 use crate::ledger::Ledger;
 use crate::mcp::{PROTOCOL_VERSION, Session};
 use crate::profile::{Profile, TOOL_PREFIX};
-use crate::prove::{SABOTEURS, Saboteur};
+use crate::prove::{
+    ProveArgs,
+    hunt::{Depth, Kind, Matrix},
+    prove,
+};
 use crate::report::{self, Outputs, terminal};
 use crate::run::{now_ms, quiet_panics, run_cases};
-use crate::select::{CaseGlob, Selection, Shard};
-use crate::suite::{self, Case, Level};
+use crate::select::{Selection, Shard};
+use crate::suite::{self, Case};
 use crate::target::TargetCommand;
-use crate::verdict::{Exit, RunReport, Status, TargetReport};
+use crate::verdict::{Exit, RunReport, TargetReport};
 use crate::world::{AGENT, RunContext, World};
 
 const AFTER_HELP: &str = "\
@@ -65,28 +69,11 @@ enum Command {
         /// Scenario id.
         case: String,
     },
-    /// Let saboteurs loose on the connector and print which scenario catches whom.
-    Prove {
-        #[command(flatten)]
-        target: TargetArgs,
-        /// Only saboteurs with this name (glob, repeatable).
-        #[arg(long, value_name = "GLOB")]
-        saboteur: Vec<String>,
-        /// Every scenario against every saboteur, not only those it aims at.
-        #[arg(long)]
-        full: bool,
-        /// Stop at the first scenarios that catch a saboteur.
-        #[arg(long)]
-        quick: bool,
-        /// Scenarios at once; twice the cores when absent.
-        #[arg(long, value_name = "N")]
-        jobs: Option<usize>,
-        /// Seed of names and keys.
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        seed: u64,
-    },
-    /// Show which GRP scenario catches which seeded host defect (also `prove --grp`).
-    ProveGrp(ProveGrpArgs),
+    /// Let saboteurs loose on the connector, or break a host, and see that the suite notices.
+    ///
+    /// Each is tried until a scenario catches it, those first that the ledger remembers. Ends
+    /// with 1 when one survives.
+    Prove(Box<ProveArgs>),
     /// Start the target once and say what works.
     Doctor(TargetArgs),
     /// Feed the known answers to another implementation of the protocols.
@@ -115,6 +102,9 @@ enum Command {
         /// With --write: a break made by hand, noticed by what failed in --report.
         #[arg(long, value_name = "TEXT", requires = "report")]
         change: Option<String>,
+        /// With --write: note who caught whom, from the JSON table of `prove --all`.
+        #[arg(long, value_name = "FILE", requires = "write", conflicts_with = "change")]
+        matrix: Option<PathBuf>,
         /// JSON report of the run against the broken connector.
         #[arg(long, value_name = "FILE", requires = "change")]
         report: Option<PathBuf>,
@@ -122,7 +112,7 @@ enum Command {
 }
 
 #[derive(Debug, Clone, Default, Args)]
-struct TargetArgs {
+pub(crate) struct TargetArgs {
     /// Command of the connector; `{config}` becomes the provisioning document.
     #[arg(long, value_name = "COMMAND")]
     connector: Option<String>,
@@ -132,19 +122,6 @@ struct TargetArgs {
     /// Deadline of one answer (ms), over that of the profile.
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
-}
-
-#[derive(Debug, Clone, Default, Args)]
-struct ProveGrpArgs {
-    /// Only this defect.
-    #[arg(long, value_name = "NAME")]
-    defect: Option<String>,
-    /// Only scenarios with this id or requirement (glob, repeatable).
-    #[arg(long, value_name = "GLOB")]
-    run: Vec<String>,
-    /// Scenarios at once; twice the cores when absent.
-    #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -235,19 +212,19 @@ struct MergeArgs {
 }
 
 /// An end before the verdict.
-struct Stop(Exit, String);
+pub(crate) struct Stop(pub Exit, pub String);
 
-fn usage(e: impl std::fmt::Display) -> Stop {
+pub(crate) fn usage(e: impl std::fmt::Display) -> Stop {
     Stop(Exit::Usage, e.to_string())
 }
 
-fn defect(e: impl std::fmt::Display) -> Stop {
+pub(crate) fn defect(e: impl std::fmt::Display) -> Stop {
     Stop(Exit::Defect, e.to_string())
 }
 
 /// Parses the command line and runs it.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(grp::prove::aliased(std::env::args_os())) {
+    let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
             let code = if e.use_stderr() { Exit::Usage.code() } else { 0 };
@@ -271,17 +248,17 @@ pub fn main() -> ExitCode {
             Command::Merge(args) => merge(args),
             Command::Explain { id, features } => explain(&id, features.as_deref()),
             Command::Replay { report, case } => replay(&report, &case).await,
-            Command::Prove { target, saboteur, full, quick, jobs, seed } => {
-                prove(&target, &saboteur, full, quick, jobs, seed).await
-            }
-            Command::ProveGrp(args) => prove_grp(args).await,
+            Command::Prove(args) => prove(*args).await,
             Command::Doctor(args) => doctor(&args).await,
             Command::Vectors { check, prefix, details, json } => {
                 vectors(&check, &prefix, details, json)
             }
-            Command::Ledger { write, open, change, report } => {
-                ledger(write.as_deref(), open, change.as_deref().zip(report.as_deref()))
-            }
+            Command::Ledger { write, open, change, report, matrix } => match (write, matrix) {
+                (Some(write), Some(matrix)) => note_matrix(&write, &matrix),
+                (write, _) => {
+                    ledger(write.as_deref(), open, change.as_deref().zip(report.as_deref()))
+                }
+            },
         }
     });
     // Host tasks of a cancelled scenario may still hold sockets: do not wait for them.
@@ -296,14 +273,14 @@ pub fn main() -> ExitCode {
 }
 
 impl TargetArgs {
-    fn command(&self) -> Result<TargetCommand, Stop> {
+    pub(crate) fn command(&self) -> Result<TargetCommand, Stop> {
         match &self.connector {
             Some(text) => TargetCommand::parse(text).map_err(usage),
             None => TargetCommand::reference().map_err(defect),
         }
     }
 
-    fn profile(&self, target: &TargetCommand) -> Result<Profile, Stop> {
+    pub(crate) fn profile(&self, target: &TargetCommand) -> Result<Profile, Stop> {
         let mut profile = match &self.profile {
             Some(path) => Profile::parse(&read(path)?).map_err(usage)?,
             None if target.is_reference() => Profile::reference(),
@@ -440,35 +417,8 @@ async fn run(args: RunArgs) -> Result<Exit, Stop> {
     judgement.finish(target, reports).map_err(usage)
 }
 
-fn default_jobs() -> usize {
+pub(crate) fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2
-}
-
-async fn prove_grp(args: ProveGrpArgs) -> Result<Exit, Stop> {
-    let defect_name = args.defect.as_deref();
-    if defect_name.is_some_and(|d| mock_hosts::grp::Defect::from_name(d).is_none()) {
-        let names: Vec<&str> = mock_hosts::grp::Defect::ALL.iter().map(|d| d.name()).collect();
-        return Err(usage(format!("the defects are {}", names.join(", "))));
-    }
-    let suite = suite::load(None).map_err(defect)?;
-    let cases = Selection::new(&args.run, &[], None).map_err(usage)?.apply(suite);
-    let target = TargetCommand::reference().map_err(defect)?;
-    let context = |grp: Target| RunContext {
-        target: target.clone(),
-        profile: Profile::reference(),
-        seed: 1,
-        saboteur: None,
-        patience: None,
-        grp,
-    };
-    let _panics = quiet_panics();
-    let jobs = args.jobs.unwrap_or_else(default_jobs);
-    let matrix = grp::prove::run(context, &cases, jobs, defect_name).await;
-    mock_hosts::put!("{}", matrix.render());
-    if !matrix.unsound.is_empty() {
-        return Ok(Exit::Defect);
-    }
-    Ok(if matrix.survivors().is_empty() { Exit::Conformant } else { Exit::NotConformant })
 }
 
 /// Nothing is judged against a GRP host that does not answer.
@@ -497,7 +447,7 @@ fn random_seed() -> u64 {
 }
 
 /// Starts the target once: nothing is judged against a target that does not answer.
-async fn probe(run: &mut RunContext) -> Result<Value, Stop> {
+pub(crate) async fn probe(run: &mut RunContext) -> Result<Value, Stop> {
     let nothing = |what: String| {
         Stop(
             Exit::NothingObserved,
@@ -610,108 +560,6 @@ async fn replay(path: &Path, id: &str) -> Result<Exit, Stop> {
     .await
 }
 
-/// How long `prove` waits for what should happen soon, with and without a saboteur: much of
-/// what a saboteur suppresses would otherwise be waited for in full.
-const PROVE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
-
-async fn prove(
-    args: &TargetArgs,
-    only: &[String],
-    full: bool,
-    quick: bool,
-    jobs: Option<usize>,
-    seed: u64,
-) -> Result<Exit, Stop> {
-    let globs = |texts: &[&str]| {
-        texts.iter().map(|t| CaseGlob::new(t)).collect::<Result<Vec<_>, _>>().map_err(usage)
-    };
-    let names: Vec<&str> = only.iter().map(String::as_str).collect();
-    let named = globs(&names)?;
-    let mut suite = suite::load(None).map_err(defect)?;
-    // Saboteurs sit between suite and connector; GRP hosts have their own defects.
-    suite.retain(|case| !grp::is_grp(case));
-    let target = args.command()?;
-    let profile = args.profile(&target)?;
-    let _panics = quiet_panics();
-    let mut honest = RunContext {
-        target,
-        profile,
-        seed,
-        saboteur: None,
-        patience: Some(PROVE_PATIENCE),
-        grp: Target::default(),
-    };
-    probe(&mut honest).await?;
-    let jobs = jobs.unwrap_or_else(default_jobs);
-    let chosen: Vec<&Saboteur> = SABOTEURS
-        .iter()
-        .filter(|s| named.is_empty() || named.iter().any(|g| g.matches_ids(s.name, &[])))
-        .collect();
-    if chosen.is_empty() {
-        return Err(Stop(Exit::NothingObserved, "no saboteur of that name".to_owned()));
-    }
-    let reference = honest.target.is_reference();
-    let aimed_at = |s: &Saboteur| -> Result<Vec<Case>, Stop> {
-        let aims = globs(s.aims)?;
-        Ok(suite
-            .iter()
-            .filter(|c| reference || !c.reference)
-            .filter(|c| full || aims.iter().any(|g| g.matches(c)))
-            .cloned()
-            .collect())
-    };
-    // Only what holds without a saboteur can prove anything about one.
-    let mut wanted = Vec::new();
-    for s in &chosen {
-        for case in aimed_at(s)? {
-            if !wanted.iter().any(|c: &Case| c.id == case.id) {
-                wanted.push(case);
-            }
-        }
-    }
-    let honest = Arc::new(honest);
-    let control = run_cases(&honest, &wanted, jobs, 1, |_| ()).await;
-    let holds: BTreeSet<&str> =
-        control.iter().filter(|c| c.status == Status::Passed).map(|c| c.id.as_str()).collect();
-    mock_hosts::say!("{} saboteurs; {} scenarios hold without one\n", chosen.len(), holds.len());
-    let (mut survivors, mut killers) = (0, BTreeSet::new());
-    for s in chosen {
-        let cases: Vec<Case> =
-            aimed_at(s)?.into_iter().filter(|c| holds.contains(c.id.as_str())).collect();
-        let run = Arc::new(RunContext {
-            target: honest.target.clone(),
-            profile: honest.profile.clone(),
-            seed,
-            saboteur: Some(*s),
-            patience: Some(PROVE_PATIENCE),
-            grp: Target::default(),
-        });
-        let mut reports = Vec::new();
-        for part in cases.chunks(if quick { jobs.max(1) } else { cases.len().max(1) }) {
-            reports.extend(run_cases(&run, part, jobs, 1, |_| ()).await);
-            if reports.iter().any(|c| c.status == Status::Failed) {
-                break;
-            }
-        }
-        let caught: Vec<&str> =
-            reports.iter().filter(|c| c.status == Status::Failed).map(|c| c.id.as_str()).collect();
-        killers.extend(caught.iter().map(|id| (*id).to_owned()));
-        let word = if caught.is_empty() { "SURVIVES" } else { "caught  " };
-        mock_hosts::say!("{word} {:<26} {} ({} of {})", s.name, s.what, caught.len(), cases.len());
-        for id in &caught {
-            mock_hosts::say!("           {id}");
-        }
-        survivors += usize::from(caught.is_empty());
-    }
-    let musts = suite.iter().filter(|c| c.level == Level::Must).count();
-    let covered =
-        suite.iter().filter(|c| c.level == Level::Must && killers.contains(&c.id)).count();
-    mock_hosts::say!(
-        "\n{survivors} saboteurs survive; {covered} of {musts} MUST scenarios caught one here"
-    );
-    Ok(if survivors == 0 { Exit::Conformant } else { Exit::NotConformant })
-}
-
 async fn doctor(args: &TargetArgs) -> Result<Exit, Stop> {
     let target = args.command()?;
     let profile = args.profile(&target)?;
@@ -808,4 +656,23 @@ fn ledger(write: Option<&Path>, open: bool, broken: Option<(&str, &Path)>) -> Re
         eprintln!("drift: {d}");
     }
     Ok(if drift.is_empty() { Exit::Conformant } else { Exit::Defect })
+}
+
+/// Notes in a ledger who caught whom.
+fn note_matrix(write: &Path, matrix: &Path) -> Result<Exit, Stop> {
+    let matrix: Matrix = serde_json::from_str(&read(matrix)?).map_err(usage)?;
+    if matrix.depth != Depth::Everything {
+        return Err(usage("only a table of `prove --all` or `prove --full` is worth noting"));
+    }
+    let mut ledger = Ledger::parse(&read(write)?).map_err(usage)?;
+    let cases = match matrix.kind {
+        Kind::Host => crate::host::load().map_err(defect)?,
+        Kind::Saboteur | Kind::GrpHost => suite::load(None).map_err(defect)?,
+    };
+    for (change, failed) in matrix.notes() {
+        ledger.note_break(&change, &failed, &cases);
+    }
+    std::fs::write(write, ledger.synced(&cases))
+        .map_err(|e| usage(format!("{}: {e}", write.display())))?;
+    Ok(Exit::Conformant)
 }

@@ -502,8 +502,12 @@ impl Reader {
                 }
                 (Ok(frame), Some(tap)) => {
                     for frame in tap.to_client(frame) {
-                        lock(&self.shared.heard).push(frame.to_string());
-                        self.take(frame);
+                        let text = frame.to_string();
+                        match frame_of(text.as_bytes()) {
+                            Ok(frame) => self.take(frame),
+                            Err(e) => lock(&self.shared.noise).push(format!("{e}: {text}")),
+                        }
+                        lock(&self.shared.heard).push(text);
                     }
                 }
                 (Err(reason), _) => {

@@ -96,6 +96,8 @@ pub(crate) struct HostInner {
     pub next_rooms: Mutex<VecDeque<String>>,
     pub limits: Mutex<Limits>,
     pub store: Option<Arc<Store>>,
+    /// Stands between the clients and this host.
+    pub relay: std::sync::OnceLock<Arc<dyn crate::relay::Relay>>,
 }
 
 fn derived_key(label: &str, seed: u64, name: &str) -> SecretKey {
@@ -132,6 +134,7 @@ impl HostInner {
         store: Option<Arc<Store>>,
     ) -> Self {
         HostInner {
+            relay: std::sync::OnceLock::new(),
             resident: derived_key(label, config.seed, "resident"),
             stranger: derived_key(label, config.seed, "stranger"),
             nonces: Mutex::new(NonceCache::new(config.keep_nonces)),
@@ -295,6 +298,12 @@ impl Host {
     /// The settings it runs with.
     pub fn config(&self) -> &HostConfig {
         &self.inner.config
+    }
+
+    /// Puts something between the clients and this host, once and for all; whether the place
+    /// was free.
+    pub fn set_relay(&self, relay: Arc<dyn crate::Relay>) -> bool {
+        self.inner.relay.set(relay).is_ok()
     }
 
     // --- faults ---

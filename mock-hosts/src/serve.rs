@@ -154,13 +154,13 @@ impl Serve for Arc<HostInner> {
     }
 }
 
+/// Reads a request, lets the relay have its way with it, and answers what is left.
 async fn exchange(
     host: &Arc<HostInner>,
     connection: u64,
     wire: Arc<Wire>,
     request: http::Request<Incoming>,
 ) -> http::Response<AnswerBody> {
-    let front = &host.front;
     let (parts, incoming) = request.into_parts();
     let collected = Limited::new(incoming, host.config.max_body_bytes).collect().await;
     let bytes: Result<Bytes, Refusal> = match collected {
@@ -170,6 +170,30 @@ async fn exchange(
             format!("a request body has at most {} bytes", host.config.max_body_bytes),
         )),
     };
+    let (Some(relay), Ok(body)) = (host.relay.get(), &bytes) else {
+        return answer(host, connection, wire, parts, bytes).await;
+    };
+    let passed = relay.pass(http::Request::from_parts(parts, body.clone())).await;
+    let mut first = None;
+    for request in passed {
+        let (parts, body) = request.into_parts();
+        let answered = answer(host, connection, Arc::clone(&wire), parts, Ok(body)).await;
+        first.get_or_insert(answered);
+    }
+    first.unwrap_or_else(|| {
+        let refusal = Refusal::http(502, "lost", "the relay let nothing through");
+        Answer::from(refusal).into_response()
+    })
+}
+
+async fn answer(
+    host: &Arc<HostInner>,
+    connection: u64,
+    wire: Arc<Wire>,
+    parts: http::request::Parts,
+    bytes: Result<Bytes, Refusal>,
+) -> http::Response<AnswerBody> {
+    let front = &host.front;
     let body = bytes.as_ref().ok().filter(|b| !b.is_empty()).map(|b| strict::parse(b));
     let path = parts.uri.path();
     let parsed = route::parse(parts.method.as_str(), path);

@@ -4,6 +4,7 @@
 //! suite's. It judges over HTTP only, so that any host will do: no clock is moved, no state is
 //! looked into, and every agent and room is new.
 
+pub mod prove;
 mod steps;
 pub mod world;
 

@@ -4,6 +4,7 @@
 //! HTTP.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mock_hosts::{Fault, Host, HostConfig, JournalEntry, Lab, LabConfig, Peer, PeerError, Plan};
@@ -29,6 +30,8 @@ pub struct Hosts {
     rooms: BTreeMap<String, Room>,
     peers: BTreeMap<String, Peer>,
     started_at: u64,
+    /// Addresses of all hosts, for a saboteur that writes to the wrong one.
+    addresses: Arc<Mutex<Vec<String>>>,
 }
 
 /// A peer's failure is the suite's: the story needed it to go well.
@@ -172,6 +175,12 @@ impl World {
         }
         let lab = self.hosts.lab.as_ref().expect("started just above");
         let host = lab.host(label, config).await.map_err(StepError::defect)?;
+        let addresses = &self.hosts.addresses;
+        addresses.lock().unwrap_or_else(PoisonError::into_inner).push(host.url().to_owned());
+        let saboteur = self.run.saboteur;
+        if let Some(relay) = saboteur.and_then(|s| s.relay(&self.identity, host.url(), addresses)) {
+            host.set_relay(relay);
+        }
         if allowed {
             if host.config().discourse {
                 let profiles = host.config().profiles.then(|| host.url().to_owned());

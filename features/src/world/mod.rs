@@ -179,8 +179,13 @@ impl World {
     /// [`StepError::Defect`] when the provisioning document cannot be written.
     pub fn launch(&self, name: &str) -> StepResult<Launch> {
         let config = self.dir.path().join("config.json");
+        let mut provision = self.provision.clone();
+        if name != AGENT && self.run.saboteur.is_some_and(|s| s.shares_nothing()) {
+            provision.state_dir = self.dir.path().join(format!("state of {name}"));
+            std::fs::create_dir_all(&provision.state_dir).map_err(StepError::defect)?;
+        }
         let document =
-            serde_json::to_vec_pretty(&self.provision.document()).map_err(StepError::defect)?;
+            serde_json::to_vec_pretty(&provision.document()).map_err(StepError::defect)?;
         std::fs::write(&config, document).map_err(StepError::defect)?;
         let mut env = self.run.profile.env.clone();
         env.insert(CONFIG_VARIABLE.to_owned(), config.to_string_lossy().into_owned());

@@ -67,10 +67,16 @@ fn a_broken_connector_is_found_out() {
 
 #[test]
 fn saboteurs_are_caught() {
-    for name in ["overwrites", "leaks-a-token", "forgets-everything"] {
-        conformance(&["prove", "--quick", "--saboteur", name])
-            .expect(0)
-            .says("0 saboteurs survive");
+    // One between client and connector, one before the hosts, one on the state directory.
+    for name in ["overwrites", "tells-a-second-origin", "forgets-everything"] {
+        conformance(&["prove", "--saboteur", name]).expect(0).says("0 survive");
     }
     conformance(&["prove", "--saboteur", "nobody"]).expect(3);
+}
+
+#[test]
+fn a_saboteur_that_nobody_notices_is_a_failure() {
+    conformance(&["prove", "--saboteur", "leaks-a-token", "--run", "catalog/*room-id*"])
+        .expect(1)
+        .says("SURVIVES  leaks-a-token");
 }

@@ -1,60 +1,10 @@
-//! Proof that the suite can fail: saboteurs, and who catches them.
+//! The saboteurs between client and connector: what each does to the MCP frames.
 //!
-//! A saboteur is one small corruption of a correct connector, applied from outside: to the
-//! MCP frames on their way, or to the state directory between two starts. It never touches
-//! the connector's code. Each must be caught by at least one scenario that holds without it.
-
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+//! Only corruptions stand here; how a frame gets to them is `tap`'s business.
 
 use serde_json::{Value, json};
 
-use crate::mcp::Tap;
-use crate::profile::short;
-
-/// One tool call on its way to the target.
-pub struct Request<'a> {
-    /// Tool without prefix.
-    pub tool: &'a str,
-    /// Its arguments.
-    pub arguments: &'a mut Value,
-}
-
-/// One answer on its way back.
-pub struct Reply<'a> {
-    /// Tool without prefix, or the method for anything that is no tool call.
-    pub tool: &'a str,
-    /// The documented shape of the result.
-    pub body: &'a mut Value,
-    /// The whole result.
-    pub result: &'a mut Value,
-}
-
-/// What a saboteur does.
-#[derive(Clone, Copy)]
-pub enum Sabotage {
-    /// Rewrites calls.
-    Calls(fn(&mut Request<'_>)),
-    /// Sends some calls twice.
-    Doubles(fn(&str) -> bool),
-    /// Rewrites results.
-    Results(fn(&mut Reply<'_>)),
-    /// Empties the state directory before every start but the first.
-    ForgetsState,
-}
-
-/// A named saboteur.
-#[derive(Clone, Copy)]
-pub struct Saboteur {
-    /// Stable name.
-    pub name: &'static str,
-    /// What a connector with this defect would do.
-    pub what: &'static str,
-    /// Globs of the scenarios that should notice.
-    pub aims: &'static [&'static str],
-    /// The corruption.
-    pub sabotage: Sabotage,
-}
+use super::{Reply, Request, Sabotage, Saboteur};
 
 fn remove(value: &mut Value, name: &str) {
     if let Some(members) = value.as_object_mut() {
@@ -80,8 +30,8 @@ fn tools(r: &mut Reply<'_>, change: impl Fn(&mut Value)) {
     }
 }
 
-/// All saboteurs.
-pub const SABOTEURS: &[Saboteur] = &[
+/// All of them.
+pub(super) const SABOTEURS: &[Saboteur] = &[
     Saboteur {
         name: "forgets-everything",
         what: "keeps nothing over a restart",
@@ -405,134 +355,103 @@ pub const SABOTEURS: &[Saboteur] = &[
             }
         }),
     },
+    Saboteur {
+        name: "reuses-an-item-id",
+        what: "gives every inbox item of a room the same id",
+        aims: &["inbox/*", "inbox*"],
+        sabotage: Sabotage::Results(|r| {
+            if r.tool == "inbox_next" {
+                each(r.body, "items", |i| i["id"] = json!("item-1"));
+            }
+        }),
+    },
+    Saboteur {
+        name: "never-notifies",
+        what: "announces no changed resource",
+        aims: &["resources/updates/*", "resources*"],
+        sabotage: Sabotage::ToClient(|frame| {
+            let lost = frame["method"] == "notifications/resources/updated";
+            if lost { Vec::new() } else { vec![frame] }
+        }),
+    },
+    Saboteur {
+        name: "notifies-too-much",
+        what: "announces the members as changed whenever somebody speaks",
+        aims: &["resources/updates/*", "resources*"],
+        sabotage: Sabotage::ToClient(|frame| {
+            let mut more = frame.clone();
+            let uri = frame["params"]["uri"].as_str().unwrap_or_default();
+            match uri.strip_suffix("/timeline") {
+                Some(room) if frame["method"] == "notifications/resources/updated" => {
+                    more["params"]["uri"] = json!(format!("{room}/members"));
+                    vec![frame, more]
+                }
+                _ => vec![frame],
+            }
+        }),
+    },
+    Saboteur {
+        name: "hears-no-unsubscribe",
+        what: "announces changes after the subscription ended",
+        aims: &["resources/updates/*", "resources*"],
+        sabotage: Sabotage::ToTarget(|mut frame| {
+            if frame["method"] == "resources/unsubscribe" {
+                frame["method"] = json!("ping");
+                remove(&mut frame, "params");
+            }
+            vec![frame]
+        }),
+    },
+    Saboteur {
+        name: "hears-no-cancel",
+        what: "goes on with a call that was cancelled",
+        aims: &["inbox/*", "lifecycle/*"],
+        sabotage: Sabotage::ToTarget(|frame| {
+            let lost = frame["method"] == "notifications/cancelled";
+            if lost { Vec::new() } else { vec![frame] }
+        }),
+    },
+    Saboteur {
+        name: "offers-no-templates",
+        what: "lists no resource templates",
+        aims: &["resources*", "resources/*"],
+        sabotage: Sabotage::Results(|r| {
+            if r.tool == "resources/templates/list" {
+                r.result["resourceTemplates"] = json!([]);
+            }
+        }),
+    },
+    Saboteur {
+        name: "shows-empty-resources",
+        what: "reads every resource as an empty object",
+        aims: &["resources*", "resources/*"],
+        sabotage: Sabotage::Results(|r| {
+            if r.tool == "resources/read" {
+                each(r.result, "contents", |c| c["text"] = json!("{}"));
+            }
+        }),
+    },
+    Saboteur {
+        name: "chats-on-stdout",
+        what: "writes log lines to its standard output",
+        aims: &["lifecycle/*"],
+        sabotage: Sabotage::ToClient(|frame| vec![json!("INFO answering"), frame]),
+    },
+    Saboteur {
+        name: "asks-the-client",
+        what: "wants a language model's answer from its client",
+        aims: &["lifecycle/*"],
+        sabotage: Sabotage::ToClient(|frame| {
+            let wish = json!({ "jsonrpc": "2.0", "id": "wish-1",
+                "method": "sampling/createMessage",
+                "params": { "messages": [], "maxTokens": 1 } });
+            vec![frame, wish]
+        }),
+    },
+    Saboteur {
+        name: "shares-nothing",
+        what: "gives every session a store of its own",
+        aims: &["inbox/*", "restart/*", "drafts/*", "tools/drafts/*"],
+        sabotage: Sabotage::SharesNothing,
+    },
 ];
-
-/// A saboteur in one session.
-struct Rewriter {
-    sabotage: Sabotage,
-    /// What the answer to a request id belongs to.
-    calls: Mutex<HashMap<u64, String>>,
-}
-
-/// Ids of doubled calls, far from those the client hands out.
-const DOUBLE: u64 = 1 << 40;
-
-impl Rewriter {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, String>> {
-        self.calls.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-impl Tap for Rewriter {
-    fn to_target(&self, mut frame: Value) -> Vec<Value> {
-        let method = frame["method"].as_str().unwrap_or_default().to_owned();
-        let tool = if method == "tools/call" {
-            short(frame["params"]["name"].as_str().unwrap_or_default()).to_owned()
-        } else {
-            method.clone()
-        };
-        if let Some(id) = frame["id"].as_u64() {
-            self.lock().insert(id, tool.clone());
-        }
-        if method != "tools/call" {
-            return vec![frame];
-        }
-        match self.sabotage {
-            Sabotage::Calls(change) => {
-                let arguments = &mut frame["params"]["arguments"];
-                change(&mut Request { tool: &tool, arguments });
-                vec![frame]
-            }
-            Sabotage::Doubles(which) if which(&tool) => {
-                let mut again = frame.clone();
-                again["id"] = json!(frame["id"].as_u64().unwrap_or(0) + DOUBLE);
-                again["params"]["arguments"]["on_head_mismatch"] = json!("send_anyway");
-                vec![frame, again]
-            }
-            _ => vec![frame],
-        }
-    }
-
-    fn to_client(&self, mut frame: Value) -> Vec<Value> {
-        let Some(id) = frame["id"].as_u64() else { return vec![frame] };
-        if id >= DOUBLE {
-            return Vec::new();
-        }
-        let tool = self.lock().get(&id).cloned();
-        if let (Sabotage::Results(change), Some(tool)) = (self.sabotage, tool)
-            && let Some(result) = frame.get_mut("result")
-        {
-            rewrite(change, &tool, result);
-        }
-        vec![frame]
-    }
-}
-
-/// Changes a result and keeps its two forms alike, as a real connector would.
-fn rewrite(change: fn(&mut Reply<'_>), tool: &str, result: &mut Value) {
-    let text = result["content"][0]["text"].as_str().map(str::to_owned);
-    let parsed = text.and_then(|t| serde_json::from_str::<Value>(&t).ok());
-    let structured = result.get("structuredContent").cloned();
-    let Some(mut body) = structured.clone().or(parsed.clone()) else {
-        let mut none = Value::Null;
-        change(&mut Reply { tool, body: &mut none, result });
-        return;
-    };
-    let before = body.clone();
-    change(&mut Reply { tool, body: &mut body, result });
-    if body != before {
-        if parsed.is_some() {
-            result["content"][0]["text"] = json!(body.to_string());
-        }
-        if structured.is_some() {
-            result["structuredContent"] = body;
-        }
-    }
-}
-
-impl Saboteur {
-    /// A fresh corruption for one session; none for saboteurs of the state directory.
-    pub fn tap(&self) -> Option<Arc<dyn Tap>> {
-        match self.sabotage {
-            Sabotage::ForgetsState => None,
-            sabotage => Some(Arc::new(Rewriter { sabotage, calls: Mutex::default() })),
-        }
-    }
-
-    /// Whether the state directory is emptied before every start but the first.
-    pub fn forgets_state(&self) -> bool {
-        matches!(self.sabotage, Sabotage::ForgetsState)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::select::CaseGlob;
-
-    #[test]
-    fn names_are_unique_and_aims_name_scenarios() {
-        let cases = crate::suite::load(None).expect("loads");
-        let mut names: Vec<_> = SABOTEURS.iter().map(|s| s.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), SABOTEURS.len());
-        for s in SABOTEURS {
-            for aim in s.aims {
-                let glob = CaseGlob::new(aim).expect("a glob");
-                assert!(cases.iter().any(|c| glob.matches(c)), "{}: {aim}", s.name);
-            }
-        }
-    }
-
-    #[test]
-    fn both_forms_of_a_result_change_together() {
-        let mut result = json!({
-            "structuredContent": { "status": "held" },
-            "content": [{ "type": "text", "text": "{\"status\":\"held\"}" }],
-        });
-        rewrite(|r| r.body["status"] = json!("sent"), "x", &mut result);
-        assert_eq!(result["structuredContent"]["status"], "sent");
-        assert!(result["content"][0]["text"].as_str().is_some_and(|t| t.contains("sent")));
-    }
-}
