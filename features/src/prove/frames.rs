@@ -412,13 +412,13 @@ pub(super) const SABOTEURS: &[Saboteur] = &[
         }),
     },
     Saboteur {
-        name: "offers-no-templates",
-        what: "lists no resource templates",
+        name: "lists-no-resources",
+        what: "lists neither resources nor templates",
         aims: &["resources*", "resources/*"],
-        sabotage: Sabotage::Results(|r| {
-            if r.tool == "resources/templates/list" {
-                r.result["resourceTemplates"] = json!([]);
-            }
+        sabotage: Sabotage::Results(|r| match r.tool {
+            "resources/list" => r.result["resources"] = json!([]),
+            "resources/templates/list" => r.result["resourceTemplates"] = json!([]),
+            _ => {}
         }),
     },
     Saboteur {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ap_protocol::{SecretKey, VerifiedEnvelope, encoding, json as strict, jwt};
+use ap_protocol::{SecretKey, VerifiedEnvelope, encoding, json as strict};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
@@ -24,10 +24,9 @@ pub struct Letter {
     pub astray: bool,
 }
 
-/// Who sends, and where to.
+/// Who sends.
 pub struct Sender<'a> {
     key: &'a SecretKey,
-    host: &'a str,
     memory: &'a Mutex<BTreeMap<String, String>>,
 }
 
@@ -146,36 +145,6 @@ pub(super) const SABOTEURS: &[Saboteur] = &[
         }),
     },
     Saboteur {
-        name: "never-renews-tokens",
-        what: "uses its first request JWT for ever",
-        aims: &["allowlist/*", "join/*", "status/*", "restart/*", "stream/*", "tools/*"],
-        sabotage: Sabotage::Letters(|s, letter| {
-            vec![match letter.token() {
-                Some(token) => {
-                    let first = s.first("token", token);
-                    letter.with_token(&first)
-                }
-                None => letter,
-            }]
-        }),
-    },
-    Saboteur {
-        name: "tokens-on-writes",
-        what: "adds a request JWT to signed writes",
-        aims: &["writes/*", "join/*", "allowlist/*"],
-        sabotage: Sabotage::Letters(|s, letter| {
-            vec![match letter.event() {
-                Some(event) => {
-                    let created_ms = event.get("created_at").and_then(Value::as_u64);
-                    let now = created_ms.unwrap_or_default() / 1000;
-                    let token = jwt::sign(s.key, s.host, now, 60);
-                    letter.with_token(&token)
-                }
-                None => letter,
-            }]
-        }),
-    },
-    Saboteur {
         name: "submits-again",
         what: "submits every signed event twice",
         aims: &["writes/*", "join/*"],
@@ -222,13 +191,20 @@ pub(super) const SABOTEURS: &[Saboteur] = &[
         }),
     },
     Saboteur {
-        name: "signs-without-base",
-        what: "leaves the base out of what it signs",
+        name: "never-moves-its-base",
+        what: "signs everything on the head that it first signed on",
         aims: &["base/*", "writes/*", "drafts/*"],
         sabotage: Sabotage::Letters(|s, letter| {
             vec![s.resigned(letter, |e| {
-                e.remove("base_seq");
-                e.remove("base_hash");
+                let (Some(seq), Some(hash)) = (e.get("base_seq"), e.get("base_hash")) else {
+                    return;
+                };
+                let now = format!("{seq} {hash}");
+                let first = s.first(&format!("base of {}", e["room_id"]), now);
+                if let Some((seq, hash)) = first.split_once(' ') {
+                    e["base_seq"] = json!(seq.parse::<u64>().unwrap_or_default());
+                    e["base_hash"] = json!(hash.trim_matches('"'));
+                }
             })]
         }),
     },
@@ -286,6 +262,8 @@ pub(super) struct Post {
     memory: Mutex<BTreeMap<String, String>>,
 }
 
+/// Header of a letter that went astray, so that it is not passed on for ever.
+const STRAY: &str = "x-went-astray";
 /// Longest wait for a host that gets a letter meant for another.
 const ASTRAY: Duration = Duration::from_secs(2);
 
@@ -324,6 +302,7 @@ impl Post {
         for host in self.others() {
             let mut copy = client
                 .request(request.method().clone(), format!("{host}{path}"))
+                .header(STRAY, "1")
                 .body(request.body().clone());
             if let Some(token) = request.headers().get(AUTHORIZATION) {
                 copy = copy.header(AUTHORIZATION, token);
@@ -336,11 +315,12 @@ impl Post {
 
 impl mock_hosts::Relay for Post {
     fn pass(&self, request: http::Request<Bytes>) -> BoxFuture<'_, Vec<http::Request<Bytes>>> {
-        let letter = Letter::here(request);
-        if !self.is_mine(&letter) {
+        let mut letter = Letter::here(request);
+        let stray = letter.request.headers_mut().remove(STRAY).is_some();
+        if stray || !self.is_mine(&letter) {
             return Box::pin(std::future::ready(vec![letter.request]));
         }
-        let sender = Sender { key: &self.key, host: &self.host, memory: &self.memory };
+        let sender = Sender { key: &self.key, memory: &self.memory };
         let letters = (self.change)(&sender, letter);
         Box::pin(async move {
             let mut here = Vec::new();
@@ -358,6 +338,8 @@ impl mock_hosts::Relay for Post {
 
 #[cfg(test)]
 mod tests {
+    use ap_protocol::jwt;
+
     use super::*;
 
     fn letter(body: &str) -> Letter {
@@ -381,7 +363,7 @@ mod tests {
     #[test]
     fn a_retold_token_is_signed_by_the_same_agent() {
         let me = SecretKey::from_seed(&[1; 32]);
-        let sender = Sender { key: &me, host: "http://a", memory: &Mutex::default() };
+        let sender = Sender { key: &me, memory: &Mutex::default() };
         let old = letter("").with_token(&jwt::sign(&me, "http://a", 1, 60));
         let new = sender.retold(old, |c| c["aud"] = json!("http://b")).token().expect("a token");
         assert_eq!(jwt::verify(&new, "http://b", 2), Ok(me.agent_id()));
