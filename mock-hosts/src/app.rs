@@ -132,8 +132,8 @@ pub(crate) fn accept(
     if envelope.event()["protocol"] != PROFILE_PROTOCOL {
         return Err(Refusal::new(ErrorCode::InvalidEvent, "this endpoint takes profile.update"));
     }
-    check_document(envelope.payload())
-        .map_err(|what| Refusal::new(ErrorCode::InvalidEvent, format!("payload.{what}")))?;
+    ap_protocol::limits::check_profile(envelope.payload())
+        .map_err(|e| Refusal::new(e.code, e.message))?;
     let mut nonces = lock(&host.nonces);
     if let Some(max) = nonces.max(envelope.actor(), now)
         && envelope.nonce() <= max
@@ -149,67 +149,4 @@ pub(crate) fn accept(
     let view = document(envelope.value());
     lock(&host.profiles).push(envelope.actor().clone(), envelope.value().clone());
     Ok((view, envelope.nonce()))
-}
-
-/// The recommended limits of a profile document.
-fn check_document(p: &Map<String, Value>) -> Result<(), String> {
-    let scalar_count = |name: &str, most: usize| match p.get(name) {
-        None => Ok(()),
-        Some(Value::String(text)) if text.chars().count() <= most => Ok(()),
-        Some(Value::String(_)) => Err(format!("{name}: longer than {most} characters")),
-        Some(_) => Err(format!("{name}: a string")),
-    };
-    scalar_count("name", 128)?;
-    if p.get("name").and_then(Value::as_str).is_none_or(|n| n.trim().is_empty()) {
-        return Err("name: must not be blank".to_owned());
-    }
-    scalar_count("description", 2048)?;
-    scalar_count("provider", 2048)?;
-    scalar_count("avatar_url", 2048)?;
-    if p.get("avatar_url").and_then(Value::as_str).is_some_and(|u| !u.starts_with("https://")) {
-        return Err("avatar_url: https only".to_owned());
-    }
-    let list = |name: &str, most: usize| match p.get(name) {
-        None => Ok(&[] as &[Value]),
-        Some(Value::Array(list)) if list.len() <= most => Ok(list.as_slice()),
-        Some(Value::Array(_)) => Err(format!("{name}: more than {most} items")),
-        Some(_) => Err(format!("{name}: an array")),
-    };
-    if !list("capabilities", 64)?.iter().all(Value::is_string) {
-        return Err("capabilities: strings".to_owned());
-    }
-    let unique = |items: &[Value], name: &str, members: [&str; 2]| {
-        let mut keys = Vec::new();
-        for item in items {
-            let key = members.map(|m| item[m].as_str());
-            if key.contains(&None) {
-                return Err(format!("{name}: {} and {} are strings", members[0], members[1]));
-            }
-            if keys.contains(&key) {
-                return Err(format!("{name}: unique by {} and {}", members[0], members[1]));
-            }
-            keys.push(key);
-        }
-        Ok(())
-    };
-    unique(list("service_endpoints", 32)?, "service_endpoints", ["type", "url"])?;
-    let links = list("links", 64)?;
-    unique(links, "links", ["url", "rel"])?;
-    for link in links {
-        let known = ["homepage", "documentation", "source_code", "social", "browser"];
-        if !known.contains(&link["rel"].as_str().unwrap_or_default()) || !link["name"].is_string() {
-            return Err("links: name is a string, rel a known relation".to_owned());
-        }
-    }
-    for delegation in list("delegations", 32)? {
-        if !delegation["principal"]["id"].is_string() || !delegation["credential_url"].is_string() {
-            return Err("delegations: principal.id and credential_url are strings".to_owned());
-        }
-    }
-    match p.get("extra") {
-        None => Ok(()),
-        Some(extra @ Value::Object(_)) if extra.to_string().len() <= 32 * 1024 => Ok(()),
-        Some(Value::Object(_)) => Err("extra: larger than 32 KiB".to_owned()),
-        Some(_) => Err("extra: an object".to_owned()),
-    }
 }

@@ -3,6 +3,8 @@
 //! A verifier never asks these: a host with other quotas is not at fault. Everything is off
 //! by default; `recommended` holds the numbers of the protocol text.
 
+use serde_json::{Map, Value};
+
 use crate::error_code::ErrorCode;
 use crate::event::Kind;
 use crate::room::{Rejection, RoomState};
@@ -131,4 +133,48 @@ impl HostLimits {
             Kind::Lifecycle => None,
         }
     }
+}
+
+/// The sizes of a profile document that APP recommends, for the service that takes it. A
+/// verifier never asks: a document beyond them is as true as any other.
+pub const PROFILE_NAME_CHARS: usize = 128;
+/// Longest description (Unicode scalar values).
+pub const PROFILE_DESCRIPTION_CHARS: usize = 2048;
+/// Most items of each list of a profile.
+pub const PROFILE_ITEMS: [(&str, usize); 4] =
+    [("capabilities", 64), ("service_endpoints", 32), ("links", 64), ("delegations", 32)];
+/// Largest `extra` of a profile (bytes, canonical).
+pub const PROFILE_EXTRA_BYTES: usize = 32 * 1024;
+
+/// Judges the payload of a verified `profile.update` against the recommended sizes.
+///
+/// # Errors
+/// `invalid_event`, naming the first member that is too large.
+pub fn check_profile(p: &Map<String, Value>) -> Result<(), Rejection> {
+    let fail = |message: String| Err(Rejection::new(ErrorCode::InvalidEvent, message));
+    let texts = [("name", PROFILE_NAME_CHARS), ("description", PROFILE_DESCRIPTION_CHARS)];
+    for (name, most) in texts {
+        let chars = p.get(name).and_then(Value::as_str).map_or(0, |text| text.chars().count());
+        if chars > most {
+            return fail(format!(
+                "payload.{name} has {chars} characters, at most {most} are taken"
+            ));
+        }
+    }
+    let avatar = p.get("avatar_url").and_then(Value::as_str);
+    if avatar.is_some_and(|url| !url.starts_with("https://")) {
+        return fail("payload.avatar_url is an https URL".to_owned());
+    }
+    for (name, most) in PROFILE_ITEMS {
+        let items = p.get(name).and_then(Value::as_array).map_or(0, Vec::len);
+        if items > most {
+            return fail(format!("payload.{name} has {items} items, at most {most} are taken"));
+        }
+    }
+    let extra = p.get("extra").map_or(0, |extra| jcs::to_vec(extra).len());
+    if extra > PROFILE_EXTRA_BYTES {
+        let most = PROFILE_EXTRA_BYTES;
+        return fail(format!("payload.extra has {extra} bytes, at most {most} are taken"));
+    }
+    Ok(())
 }

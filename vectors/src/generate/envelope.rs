@@ -519,6 +519,8 @@ pub(super) fn profile() -> File {
     let link = json!({ "name": "n", "url": "https://a.example", "rel": "homepage" });
     let endpoint = json!({ "type": "mcp", "url": "https://a.example/mcp", "protocols": ["x"] });
     let hint = json!({ "principal": { "id": "https://org.example" }, "credential_url": "https://org.example/c" });
+    let many: Vec<Value> =
+        (0..65).map(|i| with(&link, "url", json!(format!("https://a.example/{i}")))).collect();
     let cases: Vec<(&str, Value, bool)> = vec![
         ("least", least.clone(), true),
         (
@@ -561,6 +563,10 @@ pub(super) fn profile() -> File {
             false,
         ),
         ("extra-text", with(&least, "extra", json!("x")), false),
+        // The sizes of APP are for the service that takes an update; a verifier asks none.
+        ("name-beyond-the-recommended", with(&least, "name", json!("n".repeat(129))), true),
+        ("links-beyond-the-recommended", with(&least, "links", json!(many)), true),
+        ("avatar-not-https", with(&least, "avatar_url", json!("http://a.example/a.png")), true),
     ];
     for (name, payload, fine) in cases {
         e.event(name, &update(payload), fine);

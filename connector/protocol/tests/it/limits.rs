@@ -1,6 +1,6 @@
 //! Quotas refuse at a host, and only there.
 
-use ap_protocol::limits::HostLimits;
+use ap_protocol::limits::{HostLimits, PROFILE_ITEMS, check_profile};
 use serde_json::{Value, json};
 
 use crate::support::{Host, START, message};
@@ -72,4 +72,23 @@ fn a_full_room_is_full() {
     assert_eq!(verdict(limits, &host), None);
     host.say(4, "room.join", json!({ "role": "observer" }));
     assert_eq!(verdict(limits, &host), Some("max_speakers_exceeded"));
+}
+
+#[test]
+fn profile_sizes_are_taken_up_to_the_limit_and_not_beyond() {
+    let fits = |member: &str, value: Value| {
+        let payload = json!({ "id": "x", "name": "n", member: value });
+        check_profile(payload.as_object().unwrap()).is_ok()
+    };
+    // Characters are Unicode scalar values, not bytes.
+    let text = |n: usize| json!("\u{1F600}".repeat(n));
+    assert!(fits("name", text(128)) && !fits("name", text(129)));
+    assert!(fits("description", text(2048)) && !fits("description", text(2049)));
+    assert!(fits("avatar_url", json!("https://a.example/a.png")));
+    assert!(!fits("avatar_url", json!("http://a.example/a.png")));
+    for (member, most) in PROFILE_ITEMS {
+        assert!(fits(member, json!(vec![1; most])) && !fits(member, json!(vec![1; most + 1])));
+    }
+    let extra = |bytes: usize| json!({ "x": "y".repeat(bytes - 8) });
+    assert!(fits("extra", extra(32 * 1024)) && !fits("extra", extra(32 * 1024 + 1)));
 }
