@@ -143,6 +143,13 @@ fn day_of(date: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_example_for_people_is_a_baseline() {
+        let example = Baseline::parse(include_str!("../examples/baseline.toml"), 0);
+        let suite = crate::suite::load(None).expect("loads");
+        example.expect("parses").check_known(&suite).expect("names a scenario");
+    }
     use crate::suite::Level;
     use crate::verdict::tests::case;
 

@@ -15,11 +15,8 @@ use crate::judgement::{self, Judgement, Wanted};
 use crate::ledger::Ledger;
 use crate::mcp::{PROTOCOL_VERSION, Session};
 use crate::profile::{Profile, TOOL_PREFIX};
-use crate::prove::{
-    ProveArgs,
-    hunt::{Depth, Kind, Matrix},
-    prove,
-};
+use crate::prove::kills::Kills;
+use crate::prove::{ProveArgs, prove};
 use crate::report::{self, Outputs, terminal};
 use crate::run::{now_ms, quiet_panics, run_cases};
 use crate::select::{Selection, Shard};
@@ -102,9 +99,6 @@ enum Command {
         /// With --write: a break made by hand, noticed by what failed in --report.
         #[arg(long, value_name = "TEXT", requires = "report")]
         change: Option<String>,
-        /// With --write: note who caught whom, from the JSON table of `prove --all`.
-        #[arg(long, value_name = "FILE", requires = "write", conflicts_with = "change")]
-        matrix: Option<PathBuf>,
         /// JSON report of the run against the broken connector.
         #[arg(long, value_name = "FILE", requires = "change")]
         report: Option<PathBuf>,
@@ -253,12 +247,9 @@ pub fn main() -> ExitCode {
             Command::Vectors { check, prefix, details, json } => {
                 vectors(&check, &prefix, details, json)
             }
-            Command::Ledger { write, open, change, report, matrix } => match (write, matrix) {
-                (Some(write), Some(matrix)) => note_matrix(&write, &matrix),
-                (write, _) => {
-                    ledger(write.as_deref(), open, change.as_deref().zip(report.as_deref()))
-                }
-            },
+            Command::Ledger { write, open, change, report } => {
+                ledger(write.as_deref(), open, change.as_deref().zip(report.as_deref()))
+            }
         }
     });
     // Host tasks of a cancelled scenario may still hold sockets: do not wait for them.
@@ -647,7 +638,8 @@ fn ledger(write: Option<&Path>, open: bool, broken: Option<(&str, &Path)>) -> Re
         mock_hosts::say!("{:<28} {:<10} {note}", r.id, r.level);
     }
     if open {
-        for id in ledger.never_failed(&cases) {
+        let kills = Kills::embedded().map_err(defect)?;
+        for id in kills.never_failed(&ledger, &cases) {
             mock_hosts::say!("never seen to fail: {id}");
         }
     }
@@ -656,23 +648,4 @@ fn ledger(write: Option<&Path>, open: bool, broken: Option<(&str, &Path)>) -> Re
         eprintln!("drift: {d}");
     }
     Ok(if drift.is_empty() { Exit::Conformant } else { Exit::Defect })
-}
-
-/// Notes in a ledger who caught whom.
-fn note_matrix(write: &Path, matrix: &Path) -> Result<Exit, Stop> {
-    let matrix: Matrix = serde_json::from_str(&read(matrix)?).map_err(usage)?;
-    if matrix.depth != Depth::Everything {
-        return Err(usage("only a table of `prove --all` or `prove --full` is worth noting"));
-    }
-    let mut ledger = Ledger::parse(&read(write)?).map_err(usage)?;
-    let cases = match matrix.kind {
-        Kind::Host => crate::host::load().map_err(defect)?,
-        Kind::Saboteur | Kind::GrpHost => suite::load(None).map_err(defect)?,
-    };
-    for (change, failed) in matrix.notes() {
-        ledger.note_break(&change, &failed, &cases);
-    }
-    std::fs::write(write, ledger.synced(&cases))
-        .map_err(|e| usage(format!("{}: {e}", write.display())))?;
-    Ok(Exit::Conformant)
 }

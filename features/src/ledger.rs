@@ -171,15 +171,6 @@ impl Ledger {
             .collect()
     }
 
-    /// Scenarios that a break was seen to fail.
-    pub fn noticed(&self, change: &str) -> BTreeSet<&str> {
-        self.iter()
-            .flat_map(|r| &r.broken_by)
-            .filter(|b| b.change == change)
-            .flat_map(|b| b.failed.iter().map(String::as_str))
-            .collect()
-    }
-
     /// Notes that `change` made the scenarios `failed` fail.
     pub fn note_break(&mut self, change: &str, failed: &BTreeSet<String>, cases: &[Case]) {
         for r in self.0.values_mut() {

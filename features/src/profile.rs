@@ -228,6 +228,12 @@ mod tests {
     }
 
     #[test]
+    fn the_example_for_people_is_a_profile() {
+        let p = Profile::parse(include_str!("../examples/profile.toml")).expect("parses");
+        assert!(p.claims("resources") && !p.claims("http") && !p.claims_tool("room_create"));
+    }
+
+    #[test]
     fn open_parts_come_from_the_target() {
         let mut p = Profile::advertised();
         let init = json!({ "capabilities": { "resources": {} } });

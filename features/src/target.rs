@@ -51,18 +51,20 @@ impl TargetCommand {
         self.reference
     }
 
-    /// The words with the placeholder filled in. A relative program path with a slash is
-    /// made absolute: scenarios run in their own directories.
+    /// The words with the placeholder filled in. What names an existing file by a relative path
+    /// is made absolute, as is a relative program path: scenarios run in their own directories.
     pub fn words(&self, config: &Path) -> Vec<String> {
         let config = config.to_string_lossy();
-        let mut words: Vec<String> =
-            self.words.iter().map(|w| w.replace("{config}", &config)).collect();
-        if words[0].contains('/')
-            && let Ok(path) = std::path::absolute(&words[0])
-        {
-            words[0] = path.to_string_lossy().into_owned();
-        }
-        words
+        let word = |(i, word): (usize, &String)| {
+            let path = Path::new(word);
+            let program = i == 0 && word.contains('/');
+            let argument = i > 0 && word.contains(['/', '.']) && path.is_file();
+            match std::path::absolute(path) {
+                Ok(path) if program || argument => path.to_string_lossy().into_owned(),
+                _ => word.replace("{config}", &config),
+            }
+        };
+        self.words.iter().enumerate().map(word).collect()
     }
 
     /// For reports.
@@ -156,6 +158,16 @@ mod tests {
         );
         assert_eq!(words("sh -c ''"), Some(vec!["sh".into(), "-c".into(), String::new()]));
         assert_eq!(words("a 'b"), None);
+    }
+
+    #[test]
+    fn a_script_is_found_from_the_directory_of_a_scenario() {
+        // Unit tests run in the folder of this crate.
+        let script = "examples/wrapped-connector.sh";
+        let t = TargetCommand::parse(&format!("sh {script} --name no/such/file {{config}}"));
+        let words = t.expect("parses").words(Path::new("/c"));
+        assert!(Path::new(&words[1]).is_absolute() && words[1].ends_with(script), "{words:?}");
+        assert_eq!(words[2..], ["--name", "no/such/file", "/c"]);
     }
 
     #[test]

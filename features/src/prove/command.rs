@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::hunt::{Depth, Kind, Matrix, Progress, Row, Suspect, hunt};
+use super::kills::Kills;
 use super::{Saboteur, saboteurs};
 use crate::cli::{Stop, TargetArgs, default_jobs, defect, probe, usage};
 use crate::grp::{self, Target, is_grp};
@@ -55,9 +56,12 @@ pub struct ProveArgs {
     /// Seed of names and keys.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the table as JSON; `ledger --write FILE --matrix TABLE` notes it.
+    /// Write the table as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// With --all or --full: note who was caught by whom (features/kills.toml).
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
+    write: Option<PathBuf>,
 }
 
 /// How long a scenario waits for what should happen soon, with and without a saboteur: much of
@@ -90,7 +94,7 @@ impl ProveArgs {
     fn suspects<'a>(
         &self,
         kind: Kind,
-        ledger: &Ledger,
+        kills: &Kills,
         cases: &[Case],
         all: impl Iterator<Item = (&'a str, String, &'a [&'a str])>,
     ) -> Result<Vec<Suspect>, Stop> {
@@ -105,7 +109,7 @@ impl ProveArgs {
             };
             let cases = cases.iter().filter(|c| wanted(c)).cloned().collect();
             let mut suspect = Suspect { name: name.to_owned(), what, cases };
-            suspect.remember(kind, ledger);
+            suspect.remember(kind, kills);
             found.push(suspect);
         }
         if found.is_empty() {
@@ -121,17 +125,43 @@ impl ProveArgs {
     fn finish(
         &self,
         mut matrix: Matrix,
-        ledger: &Ledger,
+        known: &Known,
         cases: &[Case],
         began: Instant,
     ) -> Result<Exit, Stop> {
-        matrix.find_idle(ledger, cases);
+        matrix.find_idle(&known.ledger, &known.kills, cases);
         mock_hosts::put!("{}", matrix.summary(cases, began.elapsed()));
         if let Some(path) = &self.json {
             let text = serde_json::to_vec_pretty(&matrix).map_err(defect)?;
             std::fs::write(path, text).map_err(|e| usage(format!("{}: {e}", path.display())))?;
         }
+        if let Some(path) = &self.write {
+            if matrix.depth != Depth::Everything {
+                return Err(usage("--write notes complete hunts only: add --all"));
+            }
+            // The file may be newer than this binary.
+            let mut kills = match std::fs::read_to_string(path) {
+                Ok(text) => Kills::parse(&text).map_err(usage)?,
+                Err(_) => Kills::default(),
+            };
+            kills.note(&matrix);
+            let text = kills.to_toml().map_err(defect)?;
+            std::fs::write(path, text).map_err(|e| usage(format!("{}: {e}", path.display())))?;
+        }
         Ok(matrix.exit(self.strict))
+    }
+}
+
+/// What earlier hunts and breaks made by hand have shown.
+struct Known {
+    ledger: Ledger,
+    kills: Kills,
+}
+
+impl Known {
+    fn new(ledger: Result<Ledger, String>) -> Result<Self, Stop> {
+        let kills = Kills::embedded().map_err(defect)?;
+        Ok(Known { ledger: ledger.map_err(defect)?, kills })
     }
 }
 
@@ -147,19 +177,19 @@ pub(crate) async fn prove(args: ProveArgs) -> Result<Exit, Stop> {
     if args.hosts {
         return prove_hosts(args).await;
     }
-    let ledger = Ledger::embedded().map_err(defect)?;
+    let known = Known::new(Ledger::embedded())?;
     let mut cases = suite::load(None).map_err(defect)?;
     cases.retain(|case| is_grp(case) == args.grp);
     if args.grp {
-        prove_grp(args, &ledger, &cases).await
+        prove_grp(args, &known, &cases).await
     } else {
-        prove_connector(args, &ledger, cases).await
+        prove_connector(args, &known, cases).await
     }
 }
 
 async fn prove_connector(
     args: ProveArgs,
-    ledger: &Ledger,
+    known: &Known,
     mut cases: Vec<Case>,
 ) -> Result<Exit, Stop> {
     let target = args.target.command()?;
@@ -167,7 +197,7 @@ async fn prove_connector(
     let reference = target.is_reference();
     cases.retain(|case| reference || !case.reference);
     let all = saboteurs().map(|s| (s.name, s.what.to_owned(), s.aims));
-    let suspects = args.suspects(Kind::Saboteur, ledger, &cases, all)?;
+    let suspects = args.suspects(Kind::Saboteur, &known.kills, &cases, all)?;
     if args.list {
         return Ok(listed(&suspects));
     }
@@ -193,7 +223,7 @@ async fn prove_connector(
     };
     let contexts: Vec<Arc<RunContext>> = suspects
         .iter()
-        .map(|s| with(saboteurs().find(|known| known.name == s.name).copied()))
+        .map(|s| with(saboteurs().find(|one| one.name == s.name).copied()))
         .collect();
     let (honest, steps) = (with(None), crate::steps::all());
     let (contexts, honest, steps) = (&contexts, &honest, &steps);
@@ -202,12 +232,12 @@ async fn prove_connector(
     };
     let jobs = args.jobs.unwrap_or_else(default_jobs);
     let matrix = hunt(Kind::Saboteur, args.depth(), jobs, &suspects, trial, ProveArgs::said).await;
-    args.finish(matrix, ledger, &cases, began)
+    args.finish(matrix, known, &cases, began)
 }
 
-async fn prove_grp(args: ProveArgs, ledger: &Ledger, cases: &[Case]) -> Result<Exit, Stop> {
+async fn prove_grp(args: ProveArgs, known: &Known, cases: &[Case]) -> Result<Exit, Stop> {
     let all = grp::prove::defects();
-    let suspects = args.suspects(Kind::GrpHost, ledger, cases, all)?;
+    let suspects = args.suspects(Kind::GrpHost, &known.kills, cases, all)?;
     if args.list {
         return Ok(listed(&suspects));
     }
@@ -217,15 +247,15 @@ async fn prove_grp(args: ProveArgs, ledger: &Ledger, cases: &[Case]) -> Result<E
     let jobs = args.jobs.unwrap_or_else(default_jobs);
     let matrix = hunt(Kind::GrpHost, args.depth(), jobs, &suspects, trial, ProveArgs::said).await;
     let unsound = !matrix.unsound.is_empty();
-    let exit = args.finish(matrix, ledger, cases, began)?;
+    let exit = args.finish(matrix, known, cases, began)?;
     Ok(if unsound { Exit::Defect } else { exit })
 }
 
 async fn prove_hosts(args: ProveArgs) -> Result<Exit, Stop> {
-    let ledger = crate::host::ledger().map_err(defect)?;
+    let known = Known::new(crate::host::ledger())?;
     let cases = crate::host::load().map_err(defect)?;
     let all = hosts::BROKEN.iter().map(|b| (b.name, b.what.to_owned(), &["*"][..]));
-    let suspects = args.suspects(Kind::Host, &ledger, &cases, all)?;
+    let suspects = args.suspects(Kind::Host, &known.kills, &cases, all)?;
     if args.list {
         return Ok(listed(&suspects));
     }
@@ -235,6 +265,6 @@ async fn prove_hosts(args: ProveArgs) -> Result<Exit, Stop> {
     let trial = |who, case| stage.trial(who, case);
     let matrix = hunt(Kind::Host, args.depth(), jobs, &suspects, trial, ProveArgs::said).await;
     let unsound = !matrix.unsound.is_empty();
-    let exit = args.finish(matrix, &ledger, &cases, began)?;
+    let exit = args.finish(matrix, &known, &cases, began)?;
     Ok(if unsound { Exit::Defect } else { exit })
 }

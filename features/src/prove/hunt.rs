@@ -4,7 +4,7 @@
 //! It does not know what a suspect is: a trial runs one scenario against one of them, or
 //! against the honest one, whose failure means that the scenario proves nothing.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,12 @@ use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OnceCell, Semaphore};
 
+use super::kills::Kills;
 use crate::ledger::Ledger;
 use crate::suite::{Case, Level};
 use crate::verdict::{CaseReport, Exit, Status};
 
-/// What is hunted; also the first word of its notes in the ledger.
+/// What is hunted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -29,15 +30,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How a note about a suspect begins.
-    fn prefix(self) -> &'static str {
-        match self {
-            Kind::Saboteur => "saboteur ",
-            Kind::Host => "ADP host ",
-            Kind::GrpHost => "GRP host ",
-        }
-    }
-
     fn title(self) -> &'static str {
         match self {
             Kind::Saboteur => "connector saboteurs",
@@ -59,20 +51,12 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// The text of its notes in the ledger.
-    fn note(&self, kind: Kind) -> String {
-        note(kind, &self.name, &self.what)
+    /// Puts the scenarios first that are remembered to have caught it, cheapest first.
+    pub fn remember(&mut self, kind: Kind, kills: &Kills) {
+        let known = kills.by(kind, &self.name);
+        let place = |c: &Case| known.iter().position(|id| *id == c.id).unwrap_or(known.len());
+        self.cases.sort_by_key(place);
     }
-
-    /// Puts the scenarios first that the ledger remembers to have noticed it.
-    pub fn remember(&mut self, kind: Kind, ledger: &Ledger) {
-        let known = ledger.noticed(&self.note(kind));
-        self.cases.sort_by_key(|c| !known.contains(c.id.as_str()));
-    }
-}
-
-fn note(kind: Kind, name: &str, what: &str) -> String {
-    format!("{}{name}: {what}", kind.prefix())
 }
 
 /// How far a hunt goes.
@@ -131,7 +115,7 @@ pub struct Matrix {
     pub depth: Depth,
     /// The suspects.
     pub rows: Vec<Row>,
-    /// MUST scenarios that nothing here or in the ledger was seen to make fail.
+    /// MUST scenarios that nothing here, in earlier hunts or in the ledger was seen to make fail.
     pub idle: Vec<String>,
     /// Scenarios that fail without any suspect.
     pub unsound: Vec<String>,
@@ -144,11 +128,11 @@ impl Matrix {
     }
 
     /// Fills in which MUST scenarios of `cases` nothing was ever seen to make fail.
-    pub fn find_idle(&mut self, ledger: &Ledger, cases: &[Case]) {
+    pub fn find_idle(&mut self, ledger: &Ledger, kills: &Kills, cases: &[Case]) {
         let here: BTreeSet<&str> =
             self.rows.iter().flat_map(|r| &r.caught).map(|c| c.scenario.as_str()).collect();
-        self.idle = ledger
-            .never_failed(cases)
+        self.idle = kills
+            .never_failed(ledger, cases)
             .into_iter()
             .filter(|id| !here.contains(id))
             .map(str::to_owned)
@@ -184,17 +168,6 @@ impl Matrix {
     pub fn exit(&self, strict: bool) -> Exit {
         let idle = strict && !self.idle.is_empty();
         if self.survivors().is_empty() && !idle { Exit::Conformant } else { Exit::NotConformant }
-    }
-
-    /// What each suspect was caught by, under the text of its note.
-    pub fn notes(&self) -> BTreeMap<String, BTreeSet<String>> {
-        self.rows
-            .iter()
-            .map(|r| {
-                let by = r.caught.iter().map(|c| c.scenario.clone()).collect();
-                (note(self.kind, &r.name, &r.what), by)
-            })
-            .collect()
     }
 }
 
@@ -363,7 +336,8 @@ mod tests {
         assert_eq!(m.exit(false), Exit::NotConformant);
         m.rows.pop();
         assert_eq!(m.exit(false), Exit::Conformant);
-        m.find_idle(&Ledger::parse("requirement = []").expect("parses"), &cases());
+        let ledger = Ledger::parse("requirement = []").expect("parses");
+        m.find_idle(&ledger, &Kills::default(), &cases());
         assert_eq!(m.idle, ["f/a", "f/c"]);
         assert_eq!(m.exit(true), Exit::NotConformant);
     }
@@ -372,12 +346,10 @@ mod tests {
     async fn the_first_catch_is_enough_and_what_is_known_comes_first() {
         let m = hunted(Depth::FirstCatch).await;
         assert_eq!((m.rows[0].tried, m.rows[1].tried), (2, 3));
-        let text = "[[requirement]]\nid = \"LC-35\"\nlevel = \"MUST\"\nsection = \"1\"\n\
-            text = \"t\"\n[[requirement.broken_by]]\nchange = \"saboteur one: w\"\n\
-            failed = [\"f/b\"]\n";
+        let text = "[saboteur]\none = [\"f/c\", \"f/b\", \"f/gone\"]\n";
         let mut first = suspect("one");
-        first.remember(Kind::Saboteur, &Ledger::parse(text).expect("parses"));
+        first.remember(Kind::Saboteur, &Kills::parse(text).expect("parses"));
         let ids: Vec<&str> = first.cases.iter().map(|c| c.id.as_str()).collect();
-        assert_eq!(ids, ["f/b", "f/a", "f/c"]);
+        assert_eq!(ids, ["f/c", "f/b", "f/a"]);
     }
 }

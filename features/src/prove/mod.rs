@@ -8,6 +8,7 @@
 mod command;
 mod frames;
 pub mod hunt;
+pub mod kills;
 mod relay;
 mod tap;
 

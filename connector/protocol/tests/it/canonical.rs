@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{number, value};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::runs(10_000))]
 
     #[test]
     fn agrees_with_two_other_writers(v in value()) {

@@ -34,7 +34,7 @@ fn peer_event(who: u8, event_type: &str, payload: Value) -> Event {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::runs(2_000))]
 
     #[test]
     fn what_it_signs_we_verify(who in 1u8..9, payload in value()) {

@@ -32,7 +32,7 @@ fn compare(text: &[u8]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::runs(10_000))]
 
     #[test]
     fn serialized_values_come_back(v in value()) {

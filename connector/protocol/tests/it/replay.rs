@@ -68,7 +68,7 @@ fn event(a: &Attempt, request: usize) -> (&'static str, Value) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::runs(1_000))]
 
     #[test]
     fn incremental_equals_batch(attempts in attempts(), restricted in any::<bool>(), stored_at in any::<prop::sample::Index>()) {

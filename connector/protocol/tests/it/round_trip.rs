@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{ROOM, START, id, key, text, value};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::runs(10_000))]
 
     /// Over the wire and back, any payload keeps its hash, its signature and its record hash.
     #[test]

@@ -38,7 +38,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::support::runs(10_000))]
 
     #[test]
     fn cuts_change_nothing(bytes in stream(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {

@@ -6,6 +6,16 @@ use ap_protocol::{AgentId, RoomState, SecretKey, Tip, VerifiedEnvelope, Verified
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
+/// How often a property is tried: as often as PROPTEST_CASES says, else `cases` times.
+pub fn runs(cases: u32) -> ProptestConfig {
+    let wanted = std::env::var("PROPTEST_CASES").ok().map(|text| text.parse());
+    let cases = match wanted {
+        Some(wanted) => wanted.expect("PROPTEST_CASES is a number"),
+        None => cases,
+    };
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 pub const ROOM: &str = "d8ftedhpqhsusbg001tg";
 pub const START: u64 = 1_779_753_600_000;
 pub const END: u64 = START + 3_600_000;
