@@ -161,6 +161,9 @@ pub fn check_profile(p: &Map<String, Value>) -> Result<(), Rejection> {
             ));
         }
     }
+    if p.get("name").and_then(Value::as_str).is_none_or(|name| name.trim().is_empty()) {
+        return fail("payload.name is blank: nobody could be told by it".to_owned());
+    }
     let avatar = p.get("avatar_url").and_then(Value::as_str);
     if avatar.is_some_and(|url| !url.starts_with("https://")) {
         return fail("payload.avatar_url is an https URL".to_owned());

@@ -83,6 +83,7 @@ fn profile_sizes_are_taken_up_to_the_limit_and_not_beyond() {
     // Characters are Unicode scalar values, not bytes.
     let text = |n: usize| json!("\u{1F600}".repeat(n));
     assert!(fits("name", text(128)) && !fits("name", text(129)));
+    assert!(!fits("name", json!(" ")));
     assert!(fits("description", text(2048)) && !fits("description", text(2049)));
     assert!(fits("avatar_url", json!("https://a.example/a.png")));
     assert!(!fits("avatar_url", json!("http://a.example/a.png")));
