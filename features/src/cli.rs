@@ -18,7 +18,7 @@ use crate::profile::{Profile, TOOL_PREFIX};
 use crate::prove::kills::Kills;
 use crate::prove::{ProveArgs, prove};
 use crate::report::{self, Outputs, terminal};
-use crate::run::{now_ms, quiet_panics, run_cases};
+use crate::run::{now_ms, run_cases};
 use crate::select::{Selection, Shard};
 use crate::suite::{self, Case};
 use crate::target::TargetCommand;
