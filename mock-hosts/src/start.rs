@@ -101,7 +101,8 @@ pub struct Options {
     /// Do not create the demo room
     #[arg(long)]
     no_demo: bool,
-    /// Write the provisioning document there (mode 0600) instead of printing it
+    /// Write the provisioning document there (mode 0600) instead of printing it; the identity of
+    /// one that is there already is kept
     #[arg(long, value_name = "FILE")]
     provision: Option<PathBuf>,
     /// Print one JSON object with every address instead of text
@@ -147,6 +148,10 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     }
     let plan = plan_of(options.plan.as_deref(), options.seed)?;
     let personas = personas_of(&options.persona)?;
+    let seed = match kept_identity(options.provision.as_deref())? {
+        Some(seed) => seed,
+        None => random_seed()?,
+    };
     let clock = options.frozen_clock.map_or_else(Clock::default, Clock::frozen_at);
     let lab = Arc::new(Lab::start(LabConfig { clock, seed: options.seed }).await?);
     let mut ports = Ports(options.port);
@@ -184,7 +189,7 @@ pub async fn run(options: Options) -> Result<(), StartError> {
     for host in lab.grp_hosts() {
         host.plan(with(&plan, &personas, Persona::grp_plan));
     }
-    let provisioning = provisioning(&adp, &app)?;
+    let provisioning = provisioning(&adp, &app, seed);
     if let Some(path) = &options.provision {
         write_private(path, &format!("{provisioning:#}\n"))?;
     }
@@ -314,9 +319,28 @@ fn random_seed() -> Result<[u8; 32], StartError> {
     Ok(seed)
 }
 
-/// A provisioning document with a fresh identity, ready for a connector.
-fn provisioning(adp: &[Host], app: &[Host]) -> Result<Value, StartError> {
-    let seed = random_seed()?;
+/// The identity in an earlier provisioning document at this path: a connector's state belongs
+/// to it, so a restart keeps it. A file of another kind is not written over.
+fn kept_identity(path: Option<&Path>) -> Result<Option<[u8; 32]>, StartError> {
+    let Some(path) = path else { return Ok(None) };
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(file(path)(e)),
+    };
+    let document = ap_protocol::json::parse(&bytes).unwrap_or(Value::Null);
+    let seed = document.pointer("/identity/seed").and_then(Value::as_str);
+    match seed.and_then(|text| encoding::decode(text).ok()).map(<[u8; 32]>::try_from) {
+        Some(Ok(seed)) => Ok(Some(seed)),
+        _ => Err(StartError::Usage(format!(
+            "{} exists and is no provisioning document: name another file with --provision",
+            path.display()
+        ))),
+    }
+}
+
+/// A provisioning document, ready for a connector.
+fn provisioning(adp: &[Host], app: &[Host], seed: [u8; 32]) -> Value {
     let key = SecretKey::from_seed(&seed);
     let service = app.first().map(|h| h.url().to_owned());
     let hosts: Vec<Value> = adp
@@ -329,7 +353,7 @@ fn provisioning(adp: &[Host], app: &[Host]) -> Result<Value, StartError> {
             host
         })
         .collect();
-    Ok(json!({
+    json!({
         "version": 1,
         "state_dir": "connector-state",
         "identity": { "seed": encoding::encode(seed), "agent_id": key.agent_id() },
@@ -337,7 +361,7 @@ fn provisioning(adp: &[Host], app: &[Host]) -> Result<Value, StartError> {
         "profile_services": app.iter().map(Host::url).collect::<Vec<_>>(),
         "watch": [],
         "http": null,
-    }))
+    })
 }
 
 fn write_private(path: &Path, text: &str) -> Result<(), StartError> {
@@ -347,6 +371,9 @@ fn write_private(path: &Path, text: &str) -> Result<(), StartError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut out = options.open(path).map_err(file(path))?;
+    // An older file may be readable by others.
+    #[cfg(unix)]
+    out.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(file(path))?;
     out.write_all(text.as_bytes()).map_err(file(path))
 }
 

@@ -199,6 +199,12 @@ fn the_program_explains_itself_and_refuses_nonsense() {
     assert!(String::from_utf8(bad.stderr).unwrap().contains("--personas lists them"));
     assert_eq!(run(&["--plan", "/nonexistent.toml"]).status.code(), Some(2));
     assert_eq!(run(&["--adp", "../up"]).status.code(), Some(2));
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("notes.txt");
+    std::fs::write(&other, "mine").unwrap();
+    let kept = run(&["--provision", &other.display().to_string()]);
+    assert_eq!(kept.status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "mine", "not written over");
     assert_eq!(run(&["--adp", "a", "--adp", "a"]).status.code(), Some(2));
     assert_eq!(run(&["--port", "65535"]).status.code(), Some(2));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -211,6 +217,37 @@ fn the_program_explains_itself_and_refuses_nonsense() {
     let defects = String::from_utf8(run(&["grp", "--defects"]).stdout).unwrap();
     assert_eq!(defects.lines().count(), mock_hosts::grp::Defect::ALL.len());
     assert_eq!(run(&["grp", "--plan", "/nonexistent.toml"]).status.code(), Some(2));
+}
+
+/// A connector's state belongs to an identity: the next start writes the same one.
+#[cfg(unix)]
+#[test]
+fn a_restart_keeps_the_identity_it_handed_out() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("provision.json");
+    let start = || {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_mock-hosts"))
+            .args(["--json", "--no-demo", "--provision"])
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let client = ap_protocol::json::parse(line.as_bytes()).unwrap();
+        let named = &client["mcp_client"]["mcpServers"]["agent-protocols"]["args"][2];
+        assert_eq!(named.as_str(), file.to_str(), "from wherever the client starts it");
+        ap_protocol::json::parse(&std::fs::read(&file).unwrap()).unwrap()
+    };
+    let first = start();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let second = start();
+    assert_eq!(first["identity"], second["identity"]);
+    assert_ne!(first["hosts"], second["hosts"], "new ports");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[cfg(unix)]

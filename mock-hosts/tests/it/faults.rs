@@ -540,3 +540,38 @@ fn plans_read_from_toml_are_what_was_written() {
         assert_eq!(Plan::from_toml(bad).unwrap_err().code(), "invalid_plan", "{bad}");
     }
 }
+
+/// Every action of the vocabulary is explained by `--help` and proven at the wire by a test here:
+/// the names come from the parser itself.
+#[test]
+fn no_action_is_without_explanation_and_proof() {
+    let tests = [
+        include_str!("faults.rs"),
+        include_str!("stream_faults.rs"),
+        include_str!("grp_faults.rs"),
+        include_str!("grp_lab.rs"),
+        include_str!("lists.rs"),
+    ]
+    .concat();
+    let help = std::process::Command::new(env!("CARGO_BIN_EXE_mock-hosts"))
+        .arg("--help")
+        .output()
+        .unwrap()
+        .stdout;
+    let help = String::from_utf8(help).unwrap();
+    let words: Vec<&str> = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).collect();
+    let error = Plan::from_toml("[[fault]]\naction = { nonsense = {} }\n").unwrap_err();
+    let names = error.to_string();
+    let names: Vec<&str> =
+        names.rsplit_once("expected one of").unwrap().1.split('`').skip(1).step_by(2).collect();
+    assert!(names.len() > 40, "{names:?}");
+    for name in names {
+        assert!(words.contains(&name), "{name} is not in --help");
+        let variant: String =
+            name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
+        assert!(tests.contains(&format!("Action::{variant} {{")), "{name} has no test");
+    }
+    for route in Route::ALL.iter().filter(|r| !r.is_grp()) {
+        assert!(words.contains(&route.as_str()), "{} is not in --help", route.as_str());
+    }
+}
