@@ -18,6 +18,18 @@ Feature: What a write is based on
     And the agent's last event in "lounge" has "base_seq" "$(note seq)"
     And the agent's last event in "lounge" has "base_hash" "$(note hash)"
 
+  @LC-34 @should @reference
+  Scenario Outline: Half a base is refused: <half>
+    Given we count from here
+    When the agent calls "room_send_message" for "lounge" given {"content": "on what?", <half>}
+    Then the call fails with a code and a message
+    And no events were sent to "a" since
+
+    Examples:
+      | half                           |
+      | "base_seq": 1                  |
+      | "base_hash": "$(hash 1 lounge)" |
+
   @LC-34 @LC-74 @must
   Scenario: A signal keeps the base that the agent gives, however old
     Given ada sent "type.define" to "lounge" with

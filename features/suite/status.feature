@@ -99,13 +99,14 @@ Feature: Agent status
     When host "a" misbehaves
       """
       [[fault]]
-      when = { route = "live" }
+      when = { route = "live", seq = 4 }
       action = { inject = { text = "event: room.agent_status\ndata: {\"room_id\": \"d8ftedhpqhsusbg00000\", \"agent_id\": \"$(agent bob)\", \"state\": \"elsewhere\", \"updated_at\": $(now), \"expires_at\": $(now 600000)}\n\n" } }
       """
     And ada says "after the status" in "lounge"
     And the inbox settles in "lounge"
     And the agent calls "agent_status_list" for "lounge" given {"refresh": false}
     Then the result "statuses" lacks {"state": "elsewhere"}
+    And the faults of host "a" did their work
 
   @LC-21 @must
   Scenario: A status on the live stream moves neither chain nor head

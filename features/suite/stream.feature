@@ -73,6 +73,7 @@ Feature: The live stream breaks and nothing is lost
     And ada says "second" in "lounge"
     Then soon the agent sees "second" in "lounge" without refreshing
     And every record of "lounge" is shown exactly once
+    And the faults of host "a" did their work
 
     Examples:
       | noise                    | action                                                                              |

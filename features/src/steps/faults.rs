@@ -44,6 +44,18 @@ fn serves_other_profile(w: &mut World, host: String, peer: String) -> StepResult
     Ok(())
 }
 
+/// A plan that never hits makes a blind scenario: that is the suite's fault, not the target's.
+#[then(regex = r#"^the faults of host "([^"]*)" did their work$"#)]
+fn faults_hit(w: &mut World, host: String) -> StepResult {
+    let faults = w.hosts.host(&host)?.faults();
+    let idle: Vec<String> =
+        faults.iter().filter(|f| f.hits == 0).map(|f| format!("{:?}", f.fault)).collect();
+    if faults.is_empty() || !idle.is_empty() {
+        return Err(StepError::Defect(format!("faults of {host} that never hit: {idle:?}")));
+    }
+    Ok(())
+}
+
 #[when(regex = r#"^host "([^"]*)" behaves again$"#)]
 fn behaves(w: &mut World, host: String) -> StepResult {
     w.hosts.host(&host)?.clear_faults();

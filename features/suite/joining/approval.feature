@@ -138,6 +138,17 @@ Feature: Joining with approval, and reviewing
       And the item's tools contain "agent_protocols_room_join"
 
     @LC-41.room.join.approved
+    Scenario: A member is not told of somebody else's approval as of its own
+      When the agent joins "board" as speaker
+      And ada approves the agent's request for "board"
+      And the agent joins "board" as speaker
+      And the agent is subscribed to "board"
+      And carol asks to join "board" as observer
+      And ada approves carol's request for "board"
+      And the inbox settles in "board"
+      Then the inbox shows no "room.join.approved" item
+
+    @LC-41.room.join.approved
     Scenario: Neither a rejection nor somebody else's approval is an approval
       Given bob asked to join "board" as speaker
       And ada opened the restricted room "other" on "a"
@@ -247,6 +258,22 @@ Feature: Joining with approval, and reviewing
       And the noted item is in the result
 
     @LC-41.room.join.requested
+    Scenario: A hint that names another room asks for nothing in this one
+      Given the agent founded the public room "hall" on "a"
+      And ada joined "hall"
+      And the agent is subscribed to "hall"
+      When host "a" misbehaves
+        """
+        [[fault]]
+        when = { route = "live", room = "$(room hall)", seq = 3 }
+        action = { inject = { text = "event: room.join_request\ndata: {\"room_id\": \"d8ftedhpqhsusbg00000\", \"request_id\": \"request-of-carol\", \"applicant\": \"$(agent carol)\", \"role\": \"speaker\", \"created_at\": $(now), \"expires_at\": $(now 600000)}\n\n" } }
+        """
+      And ada says "somebody asks" in "hall"
+      And the inbox settles in "hall"
+      Then no item of kind "room.join.requested" is about "hall"
+      And the faults of host "a" did their work
+
+    @LC-41.room.join.requested
     Scenario: A hint that reaches somebody who does not review asks for nothing
       Given ada opened the restricted room "other" on "a"
       And the agent joins "other" as speaker
@@ -256,12 +283,13 @@ Feature: Joining with approval, and reviewing
       When host "a" misbehaves
         """
         [[fault]]
-        when = { route = "live", room = "$(room other)" }
+        when = { route = "live", room = "$(room other)", seq = 4 }
         action = { inject = { text = "event: room.join_request\ndata: {\"room_id\": \"$(room other)\", \"request_id\": \"request-of-carol\", \"applicant\": \"$(agent carol)\", \"role\": \"speaker\", \"created_at\": $(now), \"expires_at\": $(now 600000)}\n\n" } }
         """
       And ada says "somebody asks" in "other"
       And the inbox settles in "other"
       Then no item of kind "room.join.requested" is about "other"
+      And the faults of host "a" did their work
 
     @LC-41.room.join.requested
     Scenario: Who does not review is not asked to

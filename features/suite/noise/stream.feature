@@ -12,15 +12,15 @@ Feature: More noise on the live stream
     When host "a" misbehaves
       """
       [[fault]]
-      when = { route = "live" }
+      when = { route = "live", seq = 4 }
       action = <action>
-      times = 2
       """
     And ada says "one €uro 😀" in "lounge"
     And ada says "two" in "lounge"
     And ada says "three" in "lounge"
     Then soon the agent sees "three" in "lounge" without refreshing
     And every record of "lounge" is shown exactly once
+    And the faults of host "a" did their work
 
     Examples:
       | noise                               | action                                                                                          |
@@ -64,7 +64,7 @@ Feature: More noise on the live stream
       | nothing strange    | { inject = { text = ": quiet\\n\\n" } }                                    |
       | CRLF line ends     | { framing = { eol = "crlf" } }                                             |
       | CR line ends       | { framing = { eol = "cr" } }                                               |
-      | single byte chunks | { slice = { bytes = 1 } }                                                  |
+      | single byte chunks | { slice = { bytes = 1, pause_ms = 1 } }                                    |
       | doubled records    | { duplicate = {} }                                                         |
       | unknown events     | { inject = { text = "event: room.weather\\ndata: {\\"rain\\":true}\\n\\n" } } |
 
@@ -82,6 +82,7 @@ Feature: More noise on the live stream
     And ada says "more true words" in "lounge"
     Then soon the agent sees "more true words" in "lounge" without refreshing
     And every record of "lounge" is shown exactly once
+    And the faults of host "a" did their work
     And no result so far holds
       """
       false words
@@ -174,13 +175,13 @@ Feature: More noise on the live stream
     When host "a" misbehaves
       """
       [[fault]]
-      when = { route = "live" }
+      when = { route = "live", seq = 3 }
       action = { oversize_event = { bytes = 40000000 } }
-      times = 1
       """
     And ada says "behind a wall" in "lounge"
     Then soon the agent sees "behind a wall" in "lounge" without refreshing
     And every record of "lounge" is shown exactly once
+    And the faults of host "a" did their work
 
   @LC-19 @LC-18 @must
   Scenario: Two rooms on one host are followed apart

@@ -58,6 +58,17 @@ Feature: Resource updates
     And the agent hears nothing of "rooms/$(room lounge)/members"
 
   @needs:resource-updates @LC-80 @should
+  Scenario: What did not change is not told
+    Given the agent subscribes to resource "drafts/held"
+    And the agent subscribes to resource "rooms/$(room lounge)/agent-status"
+    And the agent subscribes to resource "rooms/$(room lounge)/timeline"
+    And we count the updates of "rooms/$(room lounge)/timeline" from here
+    When ada says "news" in "lounge"
+    Then soon the agent hears that "rooms/$(room lounge)/timeline" changed
+    And the agent hears nothing of "drafts/held"
+    And the agent hears nothing of "rooms/$(room lounge)/agent-status"
+
+  @needs:resource-updates @LC-80 @should
   Scenario: Who has unsubscribed is told nothing any more
     Given a second session "two" on the same state directory
     And the agent subscribes to resource "rooms/$(room lounge)/timeline"

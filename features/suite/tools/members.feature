@@ -96,6 +96,21 @@ Feature: Member tools
     When the agent calls "room_member_get" for "lounge" given {"agent_id": "$(agent bob)"}
     Then the result has no "recent"
 
+  @LC-38 @LC-T.room_member_get @must
+  Scenario: A second moderator is no creator
+    When ada makes bob moderator in "lounge"
+    And the agent refreshes "lounge"
+    And the agent calls "room_member_get" for "lounge" given {"agent_id": "$(agent bob)"}
+    Then the result "member.role" is "moderator"
+    And the result "member.is_creator" is false
+    When the agent looks at "lounge"
+    Then the result "room.creator" is "$(agent ada)"
+
+  @LC-T.room_state @should @reference
+  Scenario: Who left, was removed or banned is no longer counted
+    When the agent looks at "lounge"
+    Then the result "room.members_count" is 4
+
   @LC-38 @must
   Scenario: A role update, a return and a lifted ban are replayed
     When ada makes bob observer in "lounge"

@@ -204,6 +204,18 @@ Feature: Finding, listing and opening rooms
       And the result "active_turn.instruction" is "Please begin"
       And the result "room.active_turn.speaker" is "$(agent)"
 
+    Scenario: A turn whose time has passed is nobody's turn
+      Given ada opened the room "court" on "a" with
+        """
+        {"types": [{"use": "adp:moderation/1.0"}]}
+        """
+      And ada sent "turn.update" to "court" with
+        """
+        {"turn_id": 7, "speaker": "$(agent)", "expires_at": "$(now 2500)"}
+        """
+      When the agent opens "court"
+      Then soon "room_state" for "court" shows "room.active_turn" is null
+
   @LC-T.room_state @must
   Rule: The state is the verified local one
 

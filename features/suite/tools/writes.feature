@@ -5,7 +5,7 @@ Feature: Write tools, input by input
     And ada opened the room "lounge" on "a" with
       """
       {"types": [
-        {"type": "demo.note", "kind": "message", "title": "Note", "schema": {"type": "object", "required": ["text"]}},
+        {"type": "demo.note", "kind": "message", "title": "Note", "schema": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}},
         {"type": "demo.wave", "kind": "signal", "title": "Wave", "schema": {"type": "object"}},
         {"type": "demo.board", "kind": "control", "title": "Board", "roles": ["speaker", "moderator"], "schema": {"type": "object"}}]}
       """
