@@ -70,6 +70,7 @@ Feature: The live stream breaks and nothing is lost
       """
     And ada says "first" in "lounge"
     And the live streams of "lounge" break
+    And soon host "a" saw 2 requests of "live"
     And ada says "second" in "lounge"
     Then soon the agent sees "second" in "lounge" without refreshing
     And every record of "lounge" is shown exactly once

@@ -325,6 +325,7 @@ fn sound_tokens(w: &mut World, route: String, host: String) -> StepResult {
     Ok(())
 }
 
+#[when(regex = r#"^soon host "([^"]*)" saw (\d+) requests? of "([^"]*)"$"#)]
 #[then(regex = r#"^soon host "([^"]*)" saw (\d+) requests? of "([^"]*)"$"#)]
 async fn saw(w: &mut World, host: String, count: usize, route: String) -> StepResult {
     let host = w.hosts.host(&host)?;
