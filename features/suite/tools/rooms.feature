@@ -187,7 +187,6 @@ Feature: Finding, listing and opening rooms
         | of two dots    | ".."                        |
         | of one dot     | "."                         |
         | with a part    | "$(room lounge)/archive"    |
-        | with a line    | "x\\r\\nX-Admin: yes"       |
 
     Scenario: The active turn is shown
       Given ada opened the room "court" on "a" with
