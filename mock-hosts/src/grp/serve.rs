@@ -61,7 +61,7 @@ impl Serve for Served {
             at_ms: now,
             connection,
             method: parts.method.to_string(),
-            path: parts.uri.path().to_owned(),
+            path: shown_path(parts.uri.path()),
             query: parts.uri.query().map(shown_query),
             route: known.route.map(|r| r.as_str().to_owned()),
             operation: known.operation.clone(),
@@ -76,7 +76,7 @@ impl Serve for Served {
         let asked = Asked {
             journal,
             uri: &parts.uri,
-            line: format!("{} {}", parts.method, parts.uri.path()),
+            line: format!("{} {}", parts.method, shown_path(parts.uri.path())),
         };
         let early = front.before(&hits, &wire, &asked, &mut now).await;
         let mut answer = match early {
@@ -175,6 +175,14 @@ impl Known {
             moment,
             delivered,
         }
+    }
+}
+
+/// A path without the invite code in it: who knows the code takes the seat.
+fn shown_path(path: &str) -> String {
+    match path.split_once("/invites/") {
+        Some((room, code)) if !code.is_empty() => format!("{room}/invites/{LEFT_OUT}"),
+        _ => path.to_owned(),
     }
 }
 

@@ -120,6 +120,11 @@ async fn the_journal_names_operations_and_leaves_credentials_out() {
         assert!(!all.contains(&secret), "{secret}");
     }
     assert!(entries.iter().all(|e| e.done && e.host == "grp"));
+    // The code in a path is a credential, too.
+    let path = format!("/api/rooms/{slug}/invites/code-of-a-seat");
+    grp.request(Method::DELETE, &path).send().await.unwrap();
+    let all = json!(grp.host.requests()).to_string();
+    assert!(all.contains("/invites/(left out)") && !all.contains("code-of-a-seat"));
 }
 
 #[tokio::test]
