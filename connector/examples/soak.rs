@@ -1,4 +1,4 @@
-//! The long campaigns: `cargo run --release --workspace --example soak -- [KILLS] [WRITES] [SEED]`
+//! The long campaigns: `cargo run --release -p ap-connector --example soak -- [KILLS] [WRITES] [SEED]`
 //! kills a writing connector 500 times, lets two processes write 200 messages each into one
 //! state directory, and puts a backup back. Prints what was seen; exits 1 at the first thing
 //! that does not add up.

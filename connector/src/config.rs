@@ -3,9 +3,12 @@
 //! Two documents lead to the same [`Settings`]: the provisioning JSON of the conformance
 //! contract and the operator's TOML. Both are closed: an unknown member is an error.
 
+#[cfg(test)]
+mod drift;
 pub mod operator;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,9 +16,17 @@ use std::time::Duration;
 use ap_protocol::origin::Origin;
 use ap_protocol::{AgentId, SecretKey, encoding, json};
 use serde::Deserialize;
+use serde_json::Value;
+
+use crate::keystore::KeyStoreError;
 
 /// JSON Schema of the provisioning document.
 pub const PROVISION_SCHEMA: &str = include_str!("../provision.schema.json");
+
+/// Longest HTTP token in a file (bytes).
+const MAX_TOKEN_BYTES: u64 = 4096;
+/// Longest configuration (bytes).
+const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Why the configuration is unusable.
 #[derive(Debug, thiserror::Error)]
@@ -83,10 +94,10 @@ pub struct WatchRule {
     #[serde(rename = "type")]
     pub event_type: String,
     /// Only in this room.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     pub room_id: Option<String>,
     /// Only on this host.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     pub host: Option<String>,
 }
 
@@ -174,6 +185,42 @@ impl Default for Tuning {
 }
 
 impl Tuning {
+    /// Every member with its least and greatest value.
+    fn bounds(&self) -> [(&'static str, u64, std::ops::RangeInclusive<u64>); 13] {
+        const ANY: u64 = ap_protocol::MAX_SAFE_INTEGER;
+        let time = 1..=ANY;
+        [
+            ("connect_timeout_ms", self.connect_timeout_ms, time.clone()),
+            ("request_timeout_ms", self.request_timeout_ms, time.clone()),
+            ("backoff_base_ms", self.backoff_base_ms, time.clone()),
+            ("backoff_max_ms", self.backoff_max_ms, time.clone()),
+            ("idle_timeout_ms", self.idle_timeout_ms, time.clone()),
+            ("poll_ms", self.poll_ms, time.clone()),
+            ("resync_ms", self.resync_ms, time.clone()),
+            ("join_poll_ms", self.join_poll_ms, time.clone()),
+            // A page of one record would hold nothing but the one that is known.
+            ("page_limit", self.page_limit, 2..=1000),
+            ("max_response_bytes", self.max_response_bytes as u64, 1024..=ANY),
+            ("claim_lease_ms", self.claim_lease_ms, time),
+            ("writes_per_minute", u64::from(self.writes_per_minute), 1..=u64::from(u32::MAX)),
+            ("profile_cache_ms", self.profile_cache_ms, 0..=ANY),
+        ]
+    }
+
+    /// The same, when every member is within its bounds.
+    fn checked(self) -> Result<Self, ConfigError> {
+        for (name, value, bounds) in self.bounds() {
+            if !bounds.contains(&value) {
+                return Err(ConfigError::Document(format!(
+                    "tuning.{name}: {value} is not within {} and {}",
+                    bounds.start(),
+                    bounds.end()
+                )));
+            }
+        }
+        Ok(self)
+    }
+
     /// Request timeout as a duration.
     pub fn request_timeout(&self) -> Duration {
         Duration::from_millis(self.request_timeout_ms)
@@ -204,7 +251,6 @@ struct ProvisionDoc {
     version: u64,
     state_dir: PathBuf,
     identity: ProvisionIdentity,
-    #[serde(default)]
     hosts: Vec<HostDoc>,
     #[serde(default)]
     profile_services: Vec<String>,
@@ -227,9 +273,9 @@ struct ProvisionIdentity {
 #[serde(deny_unknown_fields)]
 struct HostDoc {
     host: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     label: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     profile_service: Option<String>,
 }
 
@@ -237,12 +283,19 @@ struct HostDoc {
 #[serde(deny_unknown_fields)]
 struct HttpDoc {
     listen: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     token: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     token_file: Option<PathBuf>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "given")]
     url_file: Option<PathBuf>,
+}
+
+/// An optional member that is absent or has a value: null is none.
+fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl HttpDoc {
@@ -255,8 +308,20 @@ impl HttpDoc {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    std::fs::read(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })
+/// Reads a configuration as text: both documents come through here.
+fn read(path: &Path) -> Result<String, ConfigError> {
+    let failed = |source| ConfigError::Read { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_CONFIG_BYTES {
+        return Err(ConfigError::Document(format!(
+            "{} is longer than {MAX_CONFIG_BYTES} bytes",
+            path.display()
+        )));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| ConfigError::Document(format!("{} is not UTF-8", path.display())))
 }
 
 fn origin(member: &str, text: &str) -> Result<Origin, ConfigError> {
@@ -275,6 +340,29 @@ pub fn bare_origin(text: &str) -> Result<Origin, String> {
         return Err("write the origin only, without path, query or fragment".to_owned());
     }
     Origin::of(&url).map_err(|e| e.to_string())
+}
+
+/// A list may stand for an object's members in their order, as far as serde is concerned. Not
+/// here: every object is written as one.
+fn check_objects(document: &Value) -> Result<(), ConfigError> {
+    let lists = ["hosts", "watch"].map(|name| (name, document[name].as_array()));
+    let items =
+        lists.iter().flat_map(|(name, l)| l.iter().copied().flatten().map(move |v| (*name, v)));
+    let single = ["identity", "http", "tuning"].map(|name| (name, &document[name]));
+    for (name, value) in items.chain(single).chain([("provisioning document", document)]) {
+        if value.is_array() {
+            return Err(ConfigError::Document(format!("{name}: a list where an object belongs")));
+        }
+    }
+    Ok(())
+}
+
+fn not_empty(member: &str, empty: bool) -> Result<(), ConfigError> {
+    if empty { Err(ConfigError::Document(format!("{member}: is empty"))) } else { Ok(()) }
+}
+
+fn check_watch(rules: &[WatchRule]) -> Result<(), ConfigError> {
+    rules.iter().try_for_each(|r| not_empty("watch.type", r.event_type.is_empty()))
 }
 
 type Services = (Vec<HostEntry>, Vec<Origin>);
@@ -321,13 +409,13 @@ fn http(doc: Option<HttpDoc>) -> Result<Option<HttpSettings>, ConfigError> {
     }
     let token = match (doc.token, doc.token_file) {
         (Some(token), None) => token,
-        (None, Some(path)) => {
-            let file = std::fs::File::open(&path)
-                .map_err(|source| ConfigError::Read { path: path.clone(), source })?;
-            crate::keystore::file::require_private(&path, &file)
-                .map_err(|e| ConfigError::Document(format!("http.token_file: {e}")))?;
-            String::from_utf8_lossy(&read(&path)?).trim().to_owned()
-        }
+        (None, Some(path)) => crate::keystore::private_line(&path, MAX_TOKEN_BYTES)
+            .map_err(|e| match e {
+                KeyStoreError::Io { path, source, .. } => ConfigError::Read { path, source },
+                e => ConfigError::Document(format!("http.token_file: {e}")),
+            })?
+            .trim()
+            .to_owned(),
         _ => {
             return Err(ConfigError::Document(
                 "http: give exactly one of token and token_file".to_owned(),
@@ -349,8 +437,9 @@ impl Settings {
     /// # Errors
     /// [`ConfigError`] that names the member.
     pub fn from_provision(path: &Path) -> Result<Self, ConfigError> {
-        let value = json::parse(&read(path)?)
+        let value = json::parse(read(path)?.as_bytes())
             .map_err(|e| ConfigError::Document(format!("provisioning document: {e}")))?;
+        check_objects(&value)?;
         let doc: ProvisionDoc = serde_json::from_value(value)
             .map_err(|e| ConfigError::Document(format!("provisioning document: {e}")))?;
         if doc.version != 1 {
@@ -359,6 +448,7 @@ impl Settings {
                 doc.version
             )));
         }
+        not_empty("state_dir", doc.state_dir.as_os_str().is_empty())?;
         let seed = encoding::decode_array::<32>(&doc.identity.seed)
             .map_err(|e| ConfigError::Identity(format!("seed: {e}")))?;
         let key = SecretKey::from_seed(&seed);
@@ -366,6 +456,7 @@ impl Settings {
             return Err(ConfigError::Identity("agent_id does not belong to seed".to_owned()));
         }
         let (hosts, profile_services) = services(doc.hosts, doc.profile_services)?;
+        check_watch(&doc.watch)?;
         Ok(Settings {
             state_dir: doc.state_dir,
             key,
@@ -373,7 +464,7 @@ impl Settings {
             profile_services,
             watch: doc.watch,
             http: http(doc.http)?,
-            tuning: doc.tuning,
+            tuning: doc.tuning.checked()?,
         })
     }
 

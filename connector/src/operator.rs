@@ -20,9 +20,12 @@ pub enum Action {
 
 fn find(store: &Store, host: &str, room_id: &str) -> Result<RoomRow, ToolError> {
     let host = host.trim_end_matches('/');
-    store
-        .read(|c| RoomRow::find(c, host, room_id))?
-        .ok_or_else(|| ToolError::new("room_not_known", "no such room in this state directory"))
+    store.read(|c| RoomRow::find(c, host, room_id))?.ok_or_else(|| {
+        ToolError::new(
+            "room_not_known",
+            "no such room in this state directory; `ap-connector room list` shows what there is",
+        )
+    })
 }
 
 /// Settles a room's condition.

@@ -114,9 +114,9 @@ pub(super) enum RoomCommand {
     },
     /// Let a stopped room go on
     ///
-    /// A room stops when its host contradicts what was verified: another record at a known
-    /// seq, a shorter history, a record that the rules forbid. Look at `room evidence` first,
-    /// and ask the host's operator.
+    /// A room stops when its host lies: another record at a verified seq, a shorter history, a
+    /// record that does not verify or that the rules forbid, a head that no record proves. Look
+    /// at `room evidence` first, and ask the host's operator.
     Resolve {
         #[command(flatten)]
         source: Source,
@@ -255,22 +255,8 @@ pub(super) struct InitArgs {
     /// Profile service of the first host
     #[arg(long, value_name = "URL")]
     pub profile_service: Option<String>,
-    /// Encrypted key file, made before with `key create`
-    #[arg(
-        long,
-        value_name = "FILE",
-        required_unless_present = "keychain",
-        conflicts_with = "keychain"
-    )]
-    pub key_file: Option<PathBuf>,
-    /// The key is in the keychain of the operating system
-    #[arg(long, requires = "agent_id")]
-    pub keychain: bool,
-    /// Whose key; needed with --keychain
-    #[arg(long, value_name = "AGENT_ID")]
-    pub agent_id: Option<String>,
     #[command(flatten)]
-    pub passphrase: PassphraseArgs,
+    pub key: KeyRef,
     /// Where the state lives; relative to the configuration file
     #[arg(long, value_name = "DIR", default_value = "state")]
     pub state_dir: PathBuf,

@@ -11,7 +11,7 @@ use super::args::DoctorArgs;
 use super::{CliError, exit, in_runtime, out, printable};
 use crate::clock::Clock;
 use crate::config::operator::Operator;
-use crate::config::{HttpSettings, Settings};
+use crate::config::{ConfigError, HttpSettings, Settings};
 use crate::core::Core;
 use crate::http::{AllowedOrigin, Request};
 use crate::store::RoomRow;
@@ -125,7 +125,10 @@ fn settings(options: &DoctorArgs, report: &mut Report) -> Option<Settings> {
             report.fail(
                 "configuration",
                 e.to_string(),
-                "connector.example.toml explains every member",
+                match e {
+                    ConfigError::Read { .. } => "check the path; `ap-connector init` writes one",
+                    _ => "connector.example.toml explains every member",
+                },
             );
             return None;
         }

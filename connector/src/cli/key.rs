@@ -78,7 +78,7 @@ fn keep(store: &dyn KeyStore, key: &SecretKey) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-fn whose(key: &KeyRef) -> Result<AgentId, CliError> {
+pub(super) fn whose(key: &KeyRef) -> Result<AgentId, CliError> {
     let named = match &key.agent_id {
         Some(text) => Some(parse_id(text)?),
         None => None,

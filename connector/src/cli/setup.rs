@@ -7,30 +7,35 @@ use serde_json::json;
 
 use super::args::{ClientConfigArgs, InitArgs};
 use super::{CliError, exit, key, out, tell};
-use crate::keystore::{FileKeyStore, KeyStore, KeychainStore, PassphraseSource};
+use crate::config::bare_origin;
+use crate::keystore::{KeyStore, KeychainStore, PassphraseSource, make_folder_of};
+
+/// Where the passphrase is expected when the operator names no source.
+const DEFAULT_PASSPHRASE_ENV: &str = "AP_CONNECTOR_PASSPHRASE";
 
 pub(super) fn init(options: &InitArgs) -> Result<u8, CliError> {
-    let agent_id = match (&options.key_file, &options.agent_id) {
-        (Some(path), _) => FileKeyStore::new(path, PassphraseSource::None).agent_id()?,
-        (None, Some(text)) => {
-            let id = key::parse_id(text)?;
-            KeychainStore::system().load(&id)?;
-            id
-        }
-        (None, None) => return Err(CliError::usage("bad_argument", "name the key's place")),
-    };
+    let agent_id = key::whose(&options.key)?;
+    if options.key.place.keychain {
+        KeychainStore::system().load(&agent_id)?;
+    }
     for url in options.hosts.iter().chain(&options.profile_service) {
-        ap_protocol::origin::Origin::parse(url)
-            .map_err(|e| CliError::usage("bad_argument", format!("{url}: {e}")))?;
+        bare_origin(url).map_err(|why| CliError::usage("bad_argument", format!("{url}: {why}")))?;
     }
     let text = configuration(options, agent_id.as_str())?;
     let mut file = std::fs::OpenOptions::new();
     file.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
-    file.open(&options.config)
+    make_folder_of(&options.config)
+        .and_then(|()| file.open(&options.config))
         .and_then(|mut f| f.write_all(text.as_bytes()))
         .map_err(|e| CliError::file("cannot create", &options.config, e))?;
+    if text.contains(DEFAULT_PASSPHRASE_ENV) {
+        tell(&format!(
+            "No passphrase source was named: the connector will read {DEFAULT_PASSPHRASE_ENV} \
+             from its environment. --passphrase-file FILE names a private file instead."
+        ));
+    }
     tell(&format!(
         "Wrote {}. Next: `ap-connector doctor --config {}`",
         options.config.display(),
@@ -42,10 +47,10 @@ pub(super) fn init(options: &InitArgs) -> Result<u8, CliError> {
 fn configuration(options: &InitArgs, agent_id: &str) -> Result<String, CliError> {
     let mut identity = toml::Table::new();
     identity.insert("agent_id".into(), agent_id.into());
-    match &options.key_file {
+    match &options.key.place.key_file {
         Some(path) => {
             identity.insert("key_file".into(), text(&absolute(path)?)?.into());
-            match options.passphrase.source() {
+            match options.key.place.passphrase.source() {
                 PassphraseSource::Env(name) => {
                     identity.insert("passphrase_env".into(), name.into());
                 }
@@ -54,7 +59,7 @@ fn configuration(options: &InitArgs, agent_id: &str) -> Result<String, CliError>
                 }
                 // A client starts us without a terminal: some source must be named.
                 PassphraseSource::Prompt | PassphraseSource::None => {
-                    identity.insert("passphrase_env".into(), "AP_CONNECTOR_PASSPHRASE".into());
+                    identity.insert("passphrase_env".into(), DEFAULT_PASSPHRASE_ENV.into());
                 }
             }
         }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use ap_protocol::{AgentId, SecretKey};
 use serde::Deserialize;
 
-use super::{ConfigError, HostDoc, HttpDoc, Settings, Tuning, WatchRule, http, read, services};
+use super::{
+    ConfigError, HostDoc, HttpDoc, Settings, Tuning, WatchRule, check_watch, http, read, services,
+};
 use crate::keystore::{FileKeyStore, KeyStore, KeychainStore, PassphraseSource};
 
 #[derive(Deserialize)]
@@ -52,8 +54,7 @@ impl Operator {
     /// # Errors
     /// [`ConfigError`] with the line, for a member that is unknown or of the wrong kind.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = String::from_utf8(read(path)?)
-            .map_err(|_| ConfigError::Document(format!("{} is not UTF-8", path.display())))?;
+        let text = read(path)?;
         let doc: OperatorDoc = toml::from_str(&text)
             .map_err(|e| ConfigError::Document(format!("{}: {e}", path.display())))?;
         let identity = &doc.identity;
@@ -110,7 +111,8 @@ impl Operator {
         let Operator { base, doc } = self;
         let (hosts, profile_services) = services(doc.hosts, doc.profile_services)?;
         let http = http(doc.http.map(|h| h.relative_to(&base)))?;
-        let (watch, tuning) = (doc.watch, doc.tuning);
+        check_watch(&doc.watch)?;
+        let (watch, tuning) = (doc.watch, doc.tuning.checked()?);
         Ok(Settings { state_dir, key, hosts, profile_services, watch, http, tuning })
     }
 }

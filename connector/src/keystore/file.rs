@@ -304,6 +304,7 @@ impl KeyStore for FileKeyStore {
             return Err(KeyStoreError::Exists { place: self.place() });
         }
         let text = self.seal(key, &self.passphrase.read_new()?)?;
+        super::make_folder_of(&self.path).map_err(|e| self.io("cannot make the folder of", e))?;
         let temporary = self.write_temporary(&text)?;
         // A link fails when the name is taken: unlike a rename it can overwrite nothing, even
         // when two processes create a key at the same moment.

@@ -7,9 +7,11 @@ pub mod keychain;
 pub mod memory;
 pub mod passphrase;
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use ap_protocol::{AgentId, SecretKey};
+use zeroize::Zeroizing;
 
 pub use file::{FileKeyStore, KdfCost};
 pub use keychain::KeychainStore;
@@ -138,12 +140,40 @@ impl KeyStoreError {
     }
 }
 
+/// The first line of a file that only its owner may read, at most `limit_bytes` of it.
+///
+/// # Errors
+/// [`KeyStoreError::Permissions`], [`KeyStoreError::Io`].
+pub(crate) fn private_line(
+    path: &Path,
+    limit_bytes: u64,
+) -> Result<Zeroizing<String>, KeyStoreError> {
+    let io = |source| KeyStoreError::Io { what: "cannot read", path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(io)?;
+    file::require_private(path, &file)?;
+    let mut text = Zeroizing::new(String::new());
+    file.take(limit_bytes).read_to_string(&mut text).map_err(io)?;
+    let line = text.split(['\n', '\r']).next().unwrap_or_default();
+    Ok(Zeroizing::new(line.to_owned()))
+}
+
+/// Makes the folder that a file is to lie in, for its owner only; one that is there stays as
+/// it is.
+pub(crate) fn make_folder_of(path: &Path) -> std::io::Result<()> {
+    let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) else { return Ok(()) };
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
 /// Makes a new key from the operating system's randomness.
 ///
 /// # Errors
 /// [`KeyStoreError::Random`].
 pub fn generate() -> Result<SecretKey, KeyStoreError> {
-    let mut seed = zeroize::Zeroizing::new([0u8; 32]);
+    let mut seed = Zeroizing::new([0u8; 32]);
     getrandom::fill(seed.as_mut_slice()).map_err(|e| KeyStoreError::Random(e.to_string()))?;
     Ok(SecretKey::from_seed(&seed))
 }

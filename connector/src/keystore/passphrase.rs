@@ -1,7 +1,7 @@
 //! Where the passphrase of a key file comes from. A passphrase is never an argument: those
 //! are visible to every process of the machine.
 
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use zeroize::Zeroizing;
@@ -32,6 +32,10 @@ impl PassphraseSource {
     /// # Errors
     /// [`KeyStoreError::Passphrase`] that says what is missing.
     pub fn read(&self) -> Result<Zeroizing<String>, KeyStoreError> {
+        self.read_at(&Person)
+    }
+
+    fn read_at(&self, terminal: &dyn Terminal) -> Result<Zeroizing<String>, KeyStoreError> {
         let text = match self {
             PassphraseSource::Env(name) => match std::env::var(name) {
                 Ok(value) => Zeroizing::new(value),
@@ -43,7 +47,7 @@ impl PassphraseSource {
                 }
             },
             PassphraseSource::File(path) => from_file(path)?,
-            PassphraseSource::Prompt => prompt("Passphrase: ")?,
+            PassphraseSource::Prompt => ask(terminal, "Passphrase: ")?,
             PassphraseSource::None => {
                 return Err(missing(
                     "name one with passphrase_env or passphrase_file (on the command line \
@@ -66,11 +70,15 @@ impl PassphraseSource {
     /// # Errors
     /// [`KeyStoreError::Passphrase`].
     pub fn read_new(&self) -> Result<Zeroizing<String>, KeyStoreError> {
-        let first = self.read()?;
+        self.read_new_at(&Person)
+    }
+
+    fn read_new_at(&self, terminal: &dyn Terminal) -> Result<Zeroizing<String>, KeyStoreError> {
+        let first = self.read_at(terminal)?;
         if first.chars().count() < MIN_NEW_CHARS {
             return Err(missing(format!("choose one of at least {MIN_NEW_CHARS} characters")));
         }
-        if *self == PassphraseSource::Prompt && *prompt("Again: ")? != *first {
+        if *self == PassphraseSource::Prompt && *ask(terminal, "Again: ")? != *first {
             return Err(missing("the two entries differ".to_owned()));
         }
         Ok(first)
@@ -82,28 +90,45 @@ fn missing(why: String) -> KeyStoreError {
 }
 
 fn from_file(path: &std::path::Path) -> Result<Zeroizing<String>, KeyStoreError> {
-    let io = |source| KeyStoreError::Io { what: "cannot read", path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(io)?;
-    super::file::require_private(path, &file)?;
-    let mut text = Zeroizing::new(String::new());
-    let limit = MAX_PASSPHRASE_BYTES as u64 + 2;
-    file.take(limit).read_to_string(&mut text).map_err(io)?;
-    let line = text.split(['\n', '\r']).next().unwrap_or_default();
-    Ok(Zeroizing::new(line.to_owned()))
+    super::private_line(path, MAX_PASSPHRASE_BYTES as u64 + 2)
 }
 
-fn prompt(label: &str) -> Result<Zeroizing<String>, KeyStoreError> {
-    let term = console::Term::stderr();
-    if !std::io::stdin().is_terminal() || !term.is_term() {
+/// Somebody who can be asked.
+trait Terminal {
+    /// Whether anybody is there.
+    fn present(&self) -> bool;
+
+    /// Asks without showing what is typed.
+    fn ask(&self, label: &str) -> std::io::Result<String>;
+}
+
+/// The terminal that the process runs on.
+struct Person;
+
+impl Terminal for Person {
+    fn present(&self) -> bool {
+        std::io::stdin().is_terminal() && console::Term::stderr().is_term()
+    }
+
+    fn ask(&self, label: &str) -> std::io::Result<String> {
+        let term = console::Term::stderr();
+        term.write_str(label)?;
+        term.read_secure_line()
+    }
+}
+
+fn ask(terminal: &dyn Terminal, label: &str) -> Result<Zeroizing<String>, KeyStoreError> {
+    if !terminal.present() {
         return Err(missing(
             "there is no terminal to ask on; name one with --passphrase-env NAME or \
              --passphrase-file FILE"
                 .to_owned(),
         ));
     }
-    let failed = |e: std::io::Error| missing(format!("the terminal failed: {e}"));
-    term.write_str(label).map_err(failed)?;
-    term.read_secure_line().map(Zeroizing::new).map_err(failed)
+    terminal
+        .ask(label)
+        .map(Zeroizing::new)
+        .map_err(|e| missing(format!("the terminal failed: {e}")))
 }
 
 #[cfg(test)]
@@ -150,5 +175,33 @@ mod tests {
         assert!(e.to_string().contains("AP_TEST_SURELY_NOT_SET"), "{e}");
         let e = PassphraseSource::None.read().unwrap_err();
         assert!(e.to_string().contains("passphrase_env"), "{e}");
+    }
+
+    /// Says what it was told to, one line a question.
+    struct Script(std::cell::RefCell<Vec<&'static str>>);
+
+    impl Terminal for Script {
+        fn present(&self) -> bool {
+            !self.0.borrow().is_empty()
+        }
+
+        fn ask(&self, _label: &str) -> std::io::Result<String> {
+            Ok(self.0.borrow_mut().remove(0).to_owned())
+        }
+    }
+
+    fn asked(lines: &[&'static str]) -> Result<String, String> {
+        let script = Script(std::cell::RefCell::new(lines.to_vec()));
+        let new = PassphraseSource::Prompt.read_new_at(&script);
+        new.map(|p| p.as_str().to_owned()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_new_passphrase_is_asked_for_twice() {
+        assert_eq!(asked(&["correct horse", "correct horse"]).unwrap(), "correct horse");
+        assert!(asked(&["correct horse", "correct hose"]).unwrap_err().contains("differ"));
+        assert!(asked(&["seven77", "seven77"]).unwrap_err().contains("at least 8"));
+        assert!(asked(&["", ""]).unwrap_err().contains("empty"));
+        assert!(asked(&[]).unwrap_err().contains("no terminal"));
     }
 }

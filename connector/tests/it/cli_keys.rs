@@ -174,3 +174,76 @@ fn usage_teaches() {
     let neither = place.run(&["key", "create"]).ended(2);
     assert!(neither.stderr.contains("--key-file"), "{}", neither.stderr);
 }
+
+/// The first steps of the help, in a home that has no folder for them yet.
+#[cfg(unix)]
+#[test]
+fn the_first_steps_make_their_folder_and_refuse_what_serve_would_refuse() {
+    let place = Place::new();
+    let pass = place.private("pass", "correct horse battery\n");
+    let key = ["key", "create", "--key-file", "new/ap/key", "--passphrase-file", &pass];
+    place.run(&key).ended(0);
+    assert_eq!(crate::cli_support::mode(&place.path("new/ap")), 0o700);
+    let init = |host| {
+        let config = ["init", "--config", "other/c.toml", "--key-file", "new/ap/key"];
+        place.run(&[&config[..], &["--passphrase-file", &pass, "--host", host]].concat())
+    };
+    let refused = init("https://api.example/v1").ended(2);
+    assert!(refused.stderr.contains("without path"), "{}", refused.stderr);
+    init("https://api.example").ended(0);
+    place.run(&["doctor", "--config", "other/c.toml", "--offline"]).ended(0);
+    let missing = place.run(&["doctor", "--config", "nothing.toml"]).ended(1);
+    assert!(missing.stdout.contains("ap-connector init"), "{}", missing.stdout);
+}
+
+/// On a real terminal the passphrase is asked for, twice for a new key, and never shown.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_ap-connector");
+    let command = format!("tty > tty; exec {program} key create --key-file k");
+    let spawned = Command::new("script")
+        .args(["-qfec", &command, "/dev/null"])
+        .current_dir(place.path("."))
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = spawned else {
+        eprintln!("skipped: no `script` (util-linux) here to make a terminal with");
+        return;
+    };
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut shown = String::new();
+    for question in ["Passphrase: ", "Again: "] {
+        while !shown.ends_with(question) {
+            let mut byte = [0];
+            assert_eq!(stdout.read(&mut byte).unwrap(), 1, "no question {question:?}: {shown}");
+            shown.push(char::from(byte[0]));
+        }
+        // The question is out a moment before the echo is off: no person is that fast.
+        let tty = std::fs::read_to_string(place.path("tty")).unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        loop {
+            let modes = Command::new("stty").args(["-a", "-F", tty.trim()]).output().unwrap();
+            if String::from_utf8_lossy(&modes.stdout).contains("-echo ") {
+                break;
+            }
+            assert!(std::time::Instant::now() < deadline, "the echo stays on: {shown}");
+        }
+        stdin.write_all(b"correct horse battery\n").unwrap();
+    }
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).unwrap();
+    shown.push_str(&String::from_utf8_lossy(&rest));
+    assert!(child.wait().unwrap().success(), "{shown}");
+    assert!(shown.contains("did:agent:"), "{shown}");
+    assert!(!shown.contains("horse"), "the passphrase was shown: {shown}");
+    let file = place.private("pass", "correct horse battery\n");
+    let opened = ["key", "show", "--key-file", "k", "--passphrase-file", &file, "--open"];
+    place.run(&opened).ended(0);
+}

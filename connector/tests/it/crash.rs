@@ -6,7 +6,7 @@ use std::time::Duration;
 use mock_hosts::{Action, Fault, HoldAt, Route};
 use serde_json::{Value, json};
 
-use crate::connector_support::{Connector, Scene};
+use crate::connector_support::{Connector, PATIENCE, Scene};
 
 fn status(answer: &Value) -> &str {
     answer["result"]["structuredContent"]["status"].as_str().unwrap_or_default()
@@ -52,7 +52,10 @@ async fn killed_again_and_again_under_load() {
         random ^= random << 13;
         random ^= random >> 17;
         random ^= random << 5;
-        let life = Duration::from_millis(u64::from(random % 120));
+        // Killed when the host has seen so many more requests: somewhere in a write, however
+        // fast or busy the machine is.
+        let mark = scene.host.journal().mark();
+        let enough = u64::from(random % 9) + 1;
         let posted = async {
             for n in 0.. {
                 let text = format!("{round}.{n}");
@@ -64,8 +67,12 @@ async fn killed_again_and_again_under_load() {
                 }
             }
         };
-        // A random moment of a write is the point; no other time would do.
-        let _ = tokio::time::timeout(life, posted).await;
+        let journal = scene.host.journal();
+        let seen = journal.wait_after(mark + enough - 1, |_| true, PATIENCE);
+        tokio::select! {
+            seen = seen => drop(seen.expect("a connector that writes asks the host")),
+            () = posted => unreachable!("it writes until it is killed"),
+        }
         c.kill().await;
     }
     let mut c = scene.connector().await;

@@ -1,6 +1,7 @@
 //! A long history: opened completely, kept without replay, memory flat.
 //! `AP_SCALE_RECORDS` sets its length (default 3000).
 
+use mock_hosts::{Action, Fault};
 use serde_json::json;
 
 use crate::connector_support::Scene;
@@ -26,16 +27,20 @@ async fn a_long_room_opens_completely_and_starts_without_replay() {
     assert_eq!(open["sync"]["synced_seq"], records);
     let (opened, grown) = (started.elapsed(), c.memory_kib().saturating_sub(before));
     c.close().await;
-    let started = std::time::Instant::now();
+    eprintln!("{records} records: opened in {opened:?}, grew by {grown} KiB");
+    // No replay at start: the history is not even looked at. Every body is unreadable while the
+    // connector starts and answers, and no host is there to read from.
+    let database = scene.state_dir().join("state.sqlite3");
+    let scramble = |sql: &str| {
+        rusqlite::Connection::open(&database).and_then(|c| c.execute(sql, [])).unwrap();
+    };
+    scramble("UPDATE records SET body = '!' || body WHERE seq < (SELECT max(seq) FROM records)");
+    scene.host.add_fault(Fault::new(Action::Refuse {}));
     let mut c = scene.connector().await;
     let state = c.call("room_state", json!({ "room_id": room })).await;
     assert_eq!(state["sync"]["synced_seq"], records);
     assert_eq!(state["sync"]["unread_count"], records);
-    let restarted = started.elapsed();
-    eprintln!(
-        "{records} records: opened in {opened:?}, grew by {grown} KiB, restarted in {restarted:?}"
-    );
-    assert!(restarted.as_secs() < 5, "{restarted:?}");
+    scramble("UPDATE records SET body = substr(body, 2) WHERE body LIKE '!%'");
     let mut after = 0;
     let mut seen = 0;
     loop {

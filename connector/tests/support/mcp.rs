@@ -148,6 +148,17 @@ impl Connector {
         self.call(tool, arguments).unwrap_or_else(|e| panic!("{tool}: {e}"))
     }
 
+    /// How many answers are out that nobody has taken yet.
+    pub fn answers(&mut self) -> u64 {
+        while let Ok(line) = self.lines.try_recv() {
+            let message = Self::take(&line);
+            if let Some(id) = message["id"].as_u64() {
+                self.early.insert(id, message);
+            }
+        }
+        self.early.len() as u64
+    }
+
     /// SIGKILL. Returns the answers that were out by then, by request id.
     pub fn kill(mut self) -> HashMap<u64, Value> {
         let _ = self.child.kill();
