@@ -42,6 +42,8 @@ defects! {
     IdempotencyDiscussOnly = "idempotency-discuss-only",
     /// The same key with another body returns the earlier result.
     IdempotencyNoConflict = "idempotency-no-conflict",
+    /// A deleted room takes the remembered answers with it.
+    DeletionForgets = "deletion-forgets",
     /// The wait is not clamped: a long one is refused.
     NoWaitClamp = "no-wait-clamp",
     /// A timeout says nothing about when to call again.

@@ -74,7 +74,9 @@ impl Core {
         let now = self.now();
         let slug = loop {
             let slug = self.config.entropy.slug();
-            if self.cell(&slug).is_err() {
+            // An address is never given twice, also not after a deletion.
+            let unused = self.store.tombstone(&slug, i64::MIN).is_ok_and(|t| t.is_none());
+            if self.cell(&slug).is_err() && unused {
                 break slug;
             }
         };

@@ -1,6 +1,6 @@
 //! A GRP 0.1 room host: rooms, decisions, receipts, over REST and MCP.
 //!
-//! Reading order: [`core`] (what every call goes through) → `ops`, `members` (the acts) →
+//! Reading order: [`core`] (what every call goes through: [`op`], the door, [`replay`]) → `ops`, `members` (the acts) →
 //! [`lifecycle`] (time, outcome, receipts) → [`engine`] (the mechanisms) → [`rest`], [`mcp`]
 //! (translation). It shares the strict JSON parser and the signature predicate of
 //! `ap_protocol`, and nothing else, with the other hosts.
@@ -20,6 +20,7 @@ pub mod config;
 pub mod core;
 pub mod defects;
 pub mod discovery;
+mod door;
 pub mod engine;
 pub mod error;
 pub mod issuer;
@@ -30,9 +31,11 @@ pub mod mandate;
 pub mod mcp;
 mod members;
 pub mod model;
+pub mod op;
 pub mod openapi;
 mod ops;
 mod page;
+pub mod replay;
 pub mod rest;
 pub mod secrets;
 mod serve;
@@ -238,7 +241,7 @@ impl GrpHost {
             source,
             config.issuer_ttl_ms,
         );
-        let (deliveries, queue) = mpsc::unbounded_channel();
+        let (deliveries, queue) = mpsc::channel(webhooks::MAX_QUEUE);
         let core = Arc::new(core::Core::open(
             core::CoreConfig {
                 clock: config.clock.clone(),
@@ -255,7 +258,7 @@ impl GrpHost {
         let stop = &front.stop;
         let mut delivery = config.delivery;
         delivery.private = config.allow_private_targets;
-        let pushing = webhooks::run(queue, delivery, config.clock);
+        let pushing = webhooks::run(Arc::clone(&core), queue, delivery);
         let ticking = tick(Arc::clone(&core));
         let mut mcp_hosts = config.mcp_hosts;
         if !mcp_hosts.is_empty() {

@@ -10,6 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::model::{Kind, Row};
+use super::replay::Tombstone;
+use super::webhooks::Delivery;
 
 /// A remembered answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,9 @@ pub struct Remembered {
     pub at: i64,
 }
 
+/// An answer to remember, and the name it is remembered under.
+pub type NewAnswer = ([u8; 32], Remembered);
+
 /// One operation's effects.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -29,10 +34,12 @@ pub struct Batch {
     pub room: String,
     /// Changed rows.
     pub rows: Vec<Row>,
-    /// The room is gone.
-    pub delete: bool,
+    /// The room is gone, and this is what is remembered of it.
+    pub delete: Option<Tombstone>,
     /// Idempotency key and answer.
-    pub remember: Option<([u8; 32], Remembered)>,
+    pub remember: Option<NewAnswer>,
+    /// Pushes that are due.
+    pub deliveries: Vec<Delivery>,
 }
 
 /// Storage failed; the operation did not happen.
@@ -61,6 +68,26 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// [`StoreError`].
     fn remembered(&self, key: &[u8; 32], not_before: i64)
     -> Result<Option<Remembered>, StoreError>;
+    /// What is remembered of a room deleted after `not_before` (Unix ms).
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn tombstone(&self, room: &str, not_before: i64) -> Result<Option<Tombstone>, StoreError>;
+    /// Forgets answers and tombstones older than `not_before` (Unix ms).
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn forget(&self, not_before: i64) -> Result<(), StoreError>;
+    /// Pushes that were due and not settled, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn deliveries(&self) -> Result<Vec<Delivery>, StoreError>;
+    /// Forgets a push.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn delivered(&self, id: &str) -> Result<(), StoreError>;
     /// Rows of one room, ordered by kind and index.
     ///
     /// # Errors
@@ -83,9 +110,12 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     fn clear(&self) -> Result<(), StoreError>;
 }
 
-/// Keeps idempotency keys while the process lives, and nothing else.
+/// Keeps idempotency keys and tombstones while the process lives, and nothing else.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<HashMap<[u8; 32], Remembered>>);
+pub struct Memory {
+    answers: Mutex<HashMap<[u8; 32], Remembered>>,
+    tombstones: Mutex<HashMap<String, Tombstone>>,
+}
 
 impl Storage for Memory {
     fn keeps_rows(&self) -> bool {
@@ -93,11 +123,19 @@ impl Storage for Memory {
     }
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        if let Some(tombstone) = batch.delete {
+            let mut map = self.tombstones.lock().unwrap_or_else(PoisonError::into_inner);
+            if map.len() >= 10_000 {
+                let oldest = tombstone.at - super::replay::IDEMPOTENCY_TTL_MS;
+                map.retain(|_, t| t.at > oldest);
+            }
+            map.insert(tombstone.slug.clone(), tombstone);
+        }
         if let Some((key, answer)) = batch.remember {
-            let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut map = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
             // Bounded by age: a day is what clients are promised.
             if map.len() >= 100_000 {
-                let oldest = answer.at - super::core::IDEMPOTENCY_TTL_MS;
+                let oldest = answer.at - super::replay::IDEMPOTENCY_TTL_MS;
                 map.retain(|_, r| r.at > oldest);
             }
             map.insert(key, answer);
@@ -110,8 +148,25 @@ impl Storage for Memory {
         key: &[u8; 32],
         not_before: i64,
     ) -> Result<Option<Remembered>, StoreError> {
-        let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(map.get(key).filter(|r| r.at >= not_before).cloned())
+    }
+
+    fn tombstone(&self, room: &str, not_before: i64) -> Result<Option<Tombstone>, StoreError> {
+        let map = self.tombstones.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(map.get(room).filter(|t| t.at >= not_before).cloned())
+    }
+
+    fn forget(&self, _not_before: i64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn deliveries(&self) -> Result<Vec<Delivery>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn delivered(&self, _id: &str) -> Result<(), StoreError> {
+        Ok(())
     }
 
     fn rows(&self, _room: &str) -> Result<Vec<Row>, StoreError> {
@@ -139,8 +194,20 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS grp_idempotency(
         key BLOB PRIMARY KEY, body BLOB NOT NULL, sealed BLOB NOT NULL, at INTEGER NOT NULL
         ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS grp_tombstones(
+        room TEXT PRIMARY KEY, doc TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS grp_deliveries(
+        place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, room TEXT NOT NULL, doc TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS grp_meta(name TEXT PRIMARY KEY, value BLOB NOT NULL);
 ";
+
+fn json_of(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|e| StoreError(e.to_string()))
+}
+
+fn value_of<T: serde::de::DeserializeOwned>(doc: &str) -> Result<T, StoreError> {
+    serde_json::from_str(doc).map_err(|e| StoreError(e.to_string()))
+}
 
 /// One SQLite file, written through: what an answer promised survives a power cut.
 #[derive(Debug)]
@@ -173,8 +240,13 @@ impl Storage for Sqlite {
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         let mut db = self.db();
         let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        if batch.delete {
+        if let Some(tombstone) = &batch.delete {
             tx.execute("DELETE FROM grp_rows WHERE room = ?1", params![batch.room])?;
+            tx.execute("DELETE FROM grp_deliveries WHERE room = ?1", params![batch.room])?;
+            tx.execute(
+                "INSERT OR REPLACE INTO grp_tombstones(room, doc, at) VALUES (?1, ?2, ?3)",
+                params![batch.room, json_of(tombstone)?, tombstone.at],
+            )?;
         } else {
             let mut put = tx.prepare_cached(
                 "INSERT INTO grp_rows(room, kind, idx, doc) VALUES (?1, ?2, ?3, ?4)
@@ -184,6 +256,10 @@ impl Storage for Sqlite {
                 let index = i64::try_from(row.index).map_err(|e| StoreError(e.to_string()))?;
                 put.execute(params![batch.room, row.kind as u8, index, row.doc])?;
             }
+        }
+        for delivery in batch.deliveries.iter().filter(|_| batch.delete.is_none()) {
+            tx.prepare_cached("INSERT INTO grp_deliveries(id, room, doc) VALUES (?1, ?2, ?3)")?
+                .execute(params![delivery.id, delivery.room, json_of(delivery)?])?;
         }
         if let Some((key, answer)) = &batch.remember {
             tx.prepare_cached(
@@ -217,6 +293,36 @@ impl Storage for Sqlite {
                 Ok(Remembered { body, sealed, at })
             })
             .transpose()
+    }
+
+    fn tombstone(&self, room: &str, not_before: i64) -> Result<Option<Tombstone>, StoreError> {
+        let doc: Option<String> = self
+            .db()
+            .prepare_cached("SELECT doc FROM grp_tombstones WHERE room = ?1 AND at >= ?2")?
+            .query_row(params![room, not_before], |r| r.get(0))
+            .optional()?;
+        doc.map(|doc| value_of(&doc)).transpose()
+    }
+
+    fn forget(&self, not_before: i64) -> Result<(), StoreError> {
+        let db = self.db();
+        db.execute("DELETE FROM grp_idempotency WHERE at < ?1", params![not_before])?;
+        db.execute("DELETE FROM grp_tombstones WHERE at < ?1", params![not_before])?;
+        Ok(())
+    }
+
+    fn deliveries(&self) -> Result<Vec<Delivery>, StoreError> {
+        let db = self.db();
+        let mut get = db.prepare("SELECT doc FROM grp_deliveries ORDER BY place")?;
+        let docs = get.query_map([], |r| r.get::<_, String>(0))?;
+        docs.map(|doc| value_of(&doc?)).collect()
+    }
+
+    fn delivered(&self, id: &str) -> Result<(), StoreError> {
+        self.db()
+            .prepare_cached("DELETE FROM grp_deliveries WHERE id = ?1")?
+            .execute(params![id])?;
+        Ok(())
     }
 
     fn rows(&self, room: &str) -> Result<Vec<Row>, StoreError> {

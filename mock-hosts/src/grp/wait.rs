@@ -96,7 +96,7 @@ impl Core {
                 let asleep = self.has(Defect::WaitNeverWakes) && began.elapsed() < length;
                 let found =
                     if asleep { None } else { self.actionable(room, &caller, &wanted, watch) };
-                self.commit(&cell, &mut guard, false, None)?;
+                self.commit(&cell, &mut guard, None, None)?;
                 found
             };
             if let Some(mut answer) = found {

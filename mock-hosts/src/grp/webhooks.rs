@@ -1,21 +1,45 @@
 //! Signed push of events to registered URLs (GRP T6.5), with retries and a guard against
 //! being used to reach somebody's inner network.
 //!
-//! A delivery is a hint: whoever misses one reads `/events` from its cursor.
+//! A delivery is a hint: whoever misses one reads `/events` from its cursor. With a storage
+//! it is kept until it is taken or given up, so that a crash loses none; it may then come
+//! twice, under one id.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::Sha256;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use url::{Host, Url};
 
 use super::clock::GrpClock;
-use super::core::Delivery;
+use super::core::Core;
 use super::jws::hex;
+use super::model::Event;
+
+/// Pushes that may wait for their turn; above it new ones are dropped.
+pub const MAX_QUEUE: usize = 10_000;
+
+/// An event on its way to somebody outside.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Delivery {
+    /// Id: the same in every try, also after a restart.
+    pub id: String,
+    /// Target.
+    pub url: String,
+    /// HMAC key.
+    pub secret: String,
+    /// Registration.
+    pub webhook_id: String,
+    /// Room slug.
+    pub room: String,
+    /// What happened.
+    pub event: Event,
+}
 
 /// How deliveries are tried.
 #[derive(Debug, Clone)]
@@ -122,28 +146,35 @@ fn public_v6(ip: Ipv6Addr) -> bool {
 }
 
 /// Delivers until the host is gone.
-pub async fn run(mut queue: UnboundedReceiver<Delivery>, policy: DeliveryPolicy, clock: GrpClock) {
+pub async fn run(core: Arc<Core>, mut queue: Receiver<Delivery>, policy: DeliveryPolicy) {
     let policy = Arc::new(policy);
     let parallel = Arc::new(tokio::sync::Semaphore::new(32));
+    // Dropped with this task when the host stops: no try outlives it.
+    let mut tries = tokio::task::JoinSet::new();
     while let Some(delivery) = queue.recv().await {
         let Ok(permit) = Arc::clone(&parallel).acquire_owned().await else { return };
-        let (policy, clock) = (Arc::clone(&policy), clock.clone());
-        tokio::spawn(async move {
-            deliver(&delivery, &policy, &clock).await;
+        let (core, policy) = (Arc::clone(&core), Arc::clone(&policy));
+        while tries.try_join_next().is_some() {}
+        tries.spawn(async move {
+            deliver(&core, &delivery, &policy).await;
+            core.settled(delivery.id).await;
             drop(permit);
         });
     }
 }
 
-async fn deliver(delivery: &Delivery, policy: &DeliveryPolicy, clock: &GrpClock) {
+async fn deliver(core: &Core, delivery: &Delivery, policy: &DeliveryPolicy) {
     let body = json!({
-        "webhook_id": delivery.webhook_id, "room": delivery.room,
+        "delivery_id": delivery.id, "webhook_id": delivery.webhook_id, "room": delivery.room,
         "event": delivery.event.to_json(),
     })
     .to_string();
     let mut pause = policy.backoff;
     for attempt in 1..=policy.attempts {
-        match attempt_once(delivery, policy, clock, &body).await {
+        if !core.wants(delivery) {
+            return;
+        }
+        match attempt_once(delivery, policy, &core.config.clock, &body).await {
             Ok(status) if status.is_success() => return,
             Ok(status) => tracing::debug!(%status, attempt, "webhook not taken"),
             Err(e) => tracing::debug!(error = %e, attempt, "webhook not delivered"),
@@ -185,6 +216,7 @@ async fn attempt_once(
     let response = client
         .post(url)
         .header("content-type", "application/json")
+        .header("webhook-delivery", &delivery.id)
         .header("webhook-signature", signature(&delivery.secret, t, body.as_bytes()))
         .body(body.to_owned())
         .send()

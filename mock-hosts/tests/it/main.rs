@@ -15,6 +15,7 @@ mod grp_faults;
 mod grp_lab;
 mod grp_openapi;
 mod grp_push;
+mod grp_replay;
 mod grp_support;
 mod grp_vectors;
 mod grp_wait;
