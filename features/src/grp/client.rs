@@ -151,6 +151,35 @@ impl Client {
         self.http.request(method, format!("{}{path}", self.base))
     }
 
+    /// A request to a path with what somebody presents.
+    pub fn request_as(
+        &self,
+        method: Method,
+        path: &str,
+        who: &Who,
+        key: Option<&str>,
+    ) -> RequestBuilder {
+        let mut request = self.request(method, path);
+        if let Some(token) = &who.token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(mandate) = &who.mandate {
+            request = request.header("x-mandate", mandate);
+        }
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        request
+    }
+
+    /// A request with a JSON body, to which answers may come as JSON or as an event stream.
+    fn posted(request: RequestBuilder, body: &Value) -> RequestBuilder {
+        request
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(body.to_string())
+    }
+
     /// Sends a request and reads the whole answer.
     ///
     /// # Errors
@@ -195,16 +224,7 @@ impl Client {
         let mut args = args.as_object().cloned().unwrap_or_default();
         let (method, path) = rest_route(op, slug, &mut args)
             .ok_or_else(|| StepError::Defect(format!("{op} has no REST form")))?;
-        let mut request = self.request(method.clone(), &path);
-        if let Some(token) = &who.token {
-            request = request.bearer_auth(token);
-        }
-        if let Some(mandate) = &who.mandate {
-            request = request.header("x-mandate", mandate);
-        }
-        if let Some(key) = key {
-            request = request.header("idempotency-key", key);
-        }
+        let mut request = self.request_as(method.clone(), &path, who, key);
         let shown = Value::Object(args.clone());
         if method == Method::DELETE {
             if let Some(Value::String(confirm)) = args.get("confirm") {
@@ -217,9 +237,7 @@ impl Client {
                 .collect();
             request = request.query(&query);
         } else {
-            request = request
-                .header("content-type", "application/json")
-                .body(Value::Object(args).to_string());
+            request = Self::posted(request, &shown);
         }
         self.send(request, &format!("{method} {path} {}", crate::wire::brief(&shown))).await
     }
@@ -236,12 +254,8 @@ impl Client {
         headers: &[(&str, &str)],
     ) -> StepResult<(Reply, Value)> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let mut request = self
-            .request(Method::POST, endpoint)
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream")
-            .header("mcp-protocol-version", MCP_REVISION)
-            .body(message.to_string());
+        let mut request = Self::posted(self.request(Method::POST, endpoint), &message)
+            .header("mcp-protocol-version", MCP_REVISION);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -45,6 +45,8 @@ pub struct Stage {
     pub last: Option<Reply>,
     /// Answers kept by name.
     pub kept: BTreeMap<String, Reply>,
+    /// Two answers to two calls made at once.
+    pub both: Vec<Reply>,
     /// Waits in flight.
     pub waits: BTreeMap<String, tokio::task::JoinHandle<StepResult<Reply>>>,
     /// Every secret token seen.
@@ -224,7 +226,8 @@ impl World {
     }
 
     /// Fills `{room:NAME}`, `{url:NAME}`, `{token:PERSON:ROOM}`, `{id:PERSON:ROOM}`,
-    /// `{mandate:PERSON}`.
+    /// `{mandate:PERSON}`,
+    /// `{principal:PERSON}`, `{kept:NAME:POINTER}`, `{seed}`.
     ///
     /// # Errors
     /// [`StepError::Defect`] for a name nobody bears.
@@ -261,6 +264,9 @@ impl World {
     fn grp_value(&self, inner: &str) -> Option<String> {
         let mut parts = inner.split(':');
         let kind = parts.next()?;
+        if kind == "seed" {
+            return Some(format!("{:x}", self.seed));
+        }
         let one = parts.next()?;
         let seat = |room: &str| self.grp.seats.get(&(one.to_owned(), room.to_owned()));
         match kind {
@@ -268,6 +274,10 @@ impl World {
             "url" => Some(self.grp.rooms.get(one)?.url.clone()),
             "token" => seat(parts.next()?)?.token.clone(),
             "id" => self.grp.ids.get(&(one.to_owned(), parts.next()?.to_owned())).cloned(),
+            "principal" => {
+                let key = self.grp_principal(one);
+                Some(mock_hosts::grp::mandate::to_did_key(key.agent_id().key_bytes()))
+            }
             "mandate" => self.grp.mandates.get(one).cloned(),
             "kept" => {
                 let value = self.grp.kept.get(one)?.body.pointer(parts.next()?)?.clone();

@@ -133,6 +133,12 @@ async fn tell(w: &mut World, client: &Client, via: Via) -> StepResult<Trace> {
     answer("choose", &slug, &bob, json!({ "choice": ["a", "#3"], "rationale": "both" })).await?;
     answer("choose", &slug, &eve, json!({ "choice": ["c, with a comma"] })).await?;
     answer("abstain", &slug, &ann, json!({ "reason": "I only host" })).await?;
+    // The same call under one key, twice: one message, one answer.
+    let keyed = async || {
+        let args = json!({ "body": "said once" });
+        client.call(via, "discuss", &slug, &bob, &args, Some("twin")).await
+    };
+    let (once, again) = (keyed().await?, keyed().await?);
     let mut waited = answer("wait", &slug, &bob, json!({ "for": "completion", "wait": 1 })).await?;
     if let Some(map) = waited.as_object_mut() {
         // Tool results say ok; a long-poll answer over REST need not.
@@ -156,6 +162,7 @@ async fn tell(w: &mut World, client: &Client, via: Via) -> StepResult<Trace> {
     let codes = json!([early.code(), refused.code(), after.code()]);
     let mut trace = BTreeMap::from([
         ("refusals", codes),
+        ("repeat", json!(once.body["id"] == again.body["id"] && !again.failed)),
         ("wait", masked(&waited)),
         ("state", masked(&read("read_room", json!({ "include": "full" })).await?)),
         ("events", masked(&read("list_events", json!({})).await?)),

@@ -1,6 +1,6 @@
 Feature: Decisions, receipts and rooms
 
-  @GT-01 @GT-05 @must
+  @GT-01 @GT-05 @story-23 @must
   Scenario: Every receipt verifies and the chain holds to the conclusion
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee" with the settings
       """
@@ -23,7 +23,7 @@ Feature: Decisions, receipts and rooms
   Scenario: Every advertised mechanism is real
     Then every mechanism it advertises decides a question
 
-  @GT-05 @must
+  @GT-05 @story-20 @must
   Scenario: A closed room takes nothing more and still reads
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
     And bob took a seat in "den"
@@ -43,7 +43,7 @@ Feature: Decisions, receipts and rooms
     And its "/status" is "concluded"
     And its "/brief" matches "read-only"
 
-  @GT-05 @must
+  @GT-05 @story-21 @must
   Scenario: What a stranger learns of a hidden room
     Given ann opened the room "den" to decide "Whom to promote?" between "bob / eve" with the settings
       """
@@ -62,9 +62,9 @@ Feature: Decisions, receipts and rooms
     When bob takes a seat in "den"
     Then it is refused with "room.invite_required"
 
-  @GT-05 @must
+  @GT-05 @story-11 @must
   Scenario: An option is its exact text before it is a number
-    Given ann opened the room "den" to decide "Which number?" between "one / 3 / Nd5 / nd5" with the settings
+    Given ann opened the room "den" to decide "Which number?" between "one / 3 / Nd5 / nd5 / tea, black" with the settings
       """
       {"early_close": false}
       """
@@ -74,10 +74,12 @@ Feature: Decisions, receipts and rooms
     Then its "/cast_choice" is "3"
     When eve chooses "#4" in "den"
     Then its "/cast_choice" is "nd5"
+    When eve chooses "tea, black" in "den"
+    Then its "/cast_choice" is "tea, black"
     When bob chooses "ND5" in "den"
     Then it is refused with "choice.invalid_option"
 
-  @GT-05 @must
+  @GT-05 @story-09 @story-10 @story-12 @must
   Scenario: Starting twice is one start, and an empty slate cannot start
     Given ann opened the room "den" for questions to come
     And ann called ask in "den" with
@@ -118,7 +120,7 @@ Feature: Decisions, receipts and rooms
     And the status is 409
     And its "/error/message" matches "First one?"
 
-  @GT-05 @must
+  @GT-05 @story-16 @must
   Scenario: Abstaining counts for the quorum and not for the tally
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee" with the settings
       """
@@ -136,7 +138,7 @@ Feature: Decisions, receipts and rooms
     And the receipts of "den" verify and form one chain of 1
     And its "/receipts/0/grp/votes" has 1 entry
 
-  @GT-05 @must
+  @GT-05 @story-18 @must
   Scenario: A quorum is a floor of the electorate
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee" with the settings
       """
@@ -150,7 +152,7 @@ Feature: Decisions, receipts and rooms
     And its "/status" is "voting"
     And its "/resolved_winner" is null
 
-  @GT-05 @must
+  @GT-05 @story-17 @must
   Scenario: An agreement waits for everybody and a split stays open
     Given ann opened the room "den" for questions to come with the settings
       """
@@ -185,7 +187,7 @@ Feature: Decisions, receipts and rooms
     And the receipts of "den" verify and form one chain of 1
     And its "/receipts/0/grp/mechanism/parameters/agreement" is true
 
-  @GT-05 @must
+  @GT-05 @story-17 @story-25 @must
   Scenario: agreement is a boolean and windows are whole seconds
     Given ann opened the room "den" for questions to come with the settings
       """
@@ -212,7 +214,7 @@ Feature: Decisions, receipts and rooms
       """
     Then it is refused with "input.invalid"
 
-  @GT-05 @must
+  @GT-05 @story-07 @must
   Scenario: Early close waits for whom the room expects
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
     And bob took a seat in "den"
@@ -231,7 +233,7 @@ Feature: Decisions, receipts and rooms
     When bob calls read_room in "den"
     Then its "/status" is "resolved"
 
-  @GT-05 @must
+  @GT-05 @story-14 @must
   Scenario: An older outcome does not end a wait for the open question
     Given ann opened the room "den" for questions to come
     And bob took a seat in "den"
@@ -250,7 +252,7 @@ Feature: Decisions, receipts and rooms
     Then the wait of ann ends actionable within 3 s
     And its "/decision/seq" is 2
 
-  @GT-05 @must
+  @GT-05 @story-16 @must
   Scenario: Hidden choices stay out of the room and of the receipt
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee" with the settings
       """

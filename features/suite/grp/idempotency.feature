@@ -1,6 +1,6 @@
 Feature: Idempotency
 
-  @GT-16 @GT-26 @must
+  @GT-16 @GT-26 @story-15 @must
   Scenario Outline: A repeated <op> answers as before and happens once, over <transport>
     Given the calls go over <transport>
     And ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee" with the settings
@@ -37,7 +37,7 @@ Feature: Idempotency
       | propose | REST      | {"option": "water"} | {"option": "milk"}   | /accepted   | option.proposed   |
       | propose | MCP       | {"option": "water"} | {"option": "milk"}   | /accepted   | option.proposed   |
 
-  @GT-16 @must
+  @GT-16 @story-15 @must
   Scenario: A repeated join gives the same seat and the same token
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
     When bob calls join_room in "den" under the key "join-1" with
@@ -76,7 +76,7 @@ Feature: Idempotency
     Then it succeeds
     And its "/id" equals that of "first"
 
-  @GT-16 @must
+  @GT-16 @story-15 @must
   Scenario: A choice repeated after the seal still answers as before
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
     And bob took a seat in "den"
@@ -127,3 +127,128 @@ Feature: Idempotency
     And the receipts of "den" verify and form one chain of 1
     And its "/receipts/0/grp/votes" has 2 entries
     And its "/receipts/0/grp/outcome/tallies/coffee" is 2
+
+  @GT-16 @story-15 @must
+  Scenario Outline: <op> under a key is done once, over <transport>
+    Given the calls go over <transport>
+    And ann opened the room "den" that is <state>
+    And bob took a seat in "den"
+    And ann invited carol to "den"
+    When ann calls <op> in "den" under the key "once" with
+      """
+      <args>
+      """
+    Then it succeeds
+    And the answer is kept as "first"
+    And what happened in "den" is kept as "before"
+    When ann calls <op> in "den" under the key "once" with
+      """
+      <args>
+      """
+    Then it is the answer "first" again
+    And nothing happened in "den" since "before"
+    When ann calls <op> in "den" under the key "once" with
+      """
+      <other>
+      """
+    Then it is refused with "idempotency.conflict"
+    And nothing happened in "den" since "before"
+
+    Examples:
+      | transport | op                   | state             | args                                        | other                            |
+      | REST      | ask                  | between questions | {"question": "Why?", "options": ["a", "b"]} | {"question": "How?", "options": ["a", "b"]} |
+      | MCP       | ask                  | between questions | {"question": "Why?", "options": ["a", "b"]} | {"question": "How?", "options": ["a", "b"]} |
+      | REST      | start_choosing       | proposing         | {}                                          | {"decision_id": "another"}       |
+      | MCP       | start_choosing       | proposing         | {}                                          | {"decision_id": "another"}       |
+      | REST      | abstain              | choosing          | {"reason": "neither"}                       | {"reason": "both"}               |
+      | MCP       | abstain              | choosing          | {"reason": "neither"}                       | {"reason": "both"}               |
+      | REST      | invite_to_room       | between questions | {"label": "Dora"}                           | {"label": "Emil"}                |
+      | MCP       | invite_to_room       | between questions | {"label": "Dora"}                           | {"label": "Emil"}                |
+      | REST      | revoke_invite        | between questions | {"code": "{kept:invite of carol:/invite/code}"} | {"code": "another"}          |
+      | MCP       | revoke_invite        | between questions | {"code": "{kept:invite of carol:/invite/code}"} | {"code": "another"}          |
+      | REST      | update_room_settings | between questions | {"settings": {"max_options": 7}}            | {"settings": {"max_options": 8}} |
+      | MCP       | update_room_settings | between questions | {"settings": {"max_options": 7}}            | {"settings": {"max_options": 8}} |
+      | REST      | update_member        | between questions | {"participant": "{id:bob:den}", "role": "observer"} | {"participant": "{id:bob:den}", "role": "participant"} |
+      | REST      | close_room           | between questions | {"statement": "That is all."}               | {"statement": "Or is it?"}       |
+      | MCP       | close_room           | between questions | {"statement": "That is all."}               | {"statement": "Or is it?"}       |
+
+  @GT-16 @story-15 @must
+  Scenario Outline: A repeated creation makes one room, over <transport>
+    Given the calls go over <transport>
+    When ann calls create_room in "den" under the key "new-{seed}" with
+      """
+      {"about": "One room"}
+      """
+    Then it succeeds
+    And the answer is kept as "first"
+    When ann calls create_room in "den" under the key "new-{seed}" with
+      """
+      {"about": "One room"}
+      """
+    Then it is the answer "first" again
+    When ann calls create_room in "den" under the key "new-{seed}" with
+      """
+      {"about": "Another room"}
+      """
+    Then it is refused with "idempotency.conflict"
+
+    Examples:
+      | transport |
+      | REST      |
+      | MCP       |
+
+  @GT-16 @story-15 @must
+  Scenario: A repeated deletion answers as before, also what was done in the room
+    Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
+    And bob took a seat in "den"
+    When ann calls discuss in "den" under the key "word" with
+      """
+      {"body": "last words"}
+      """
+    Then it succeeds
+    And the answer is kept as "said"
+    When ann calls delete_room in "den" under the key "end" with
+      """
+      {"confirm": "{room:den}"}
+      """
+    Then it succeeds
+    And the answer is kept as "gone"
+    When ann calls delete_room in "den" under the key "end" with
+      """
+      {"confirm": "{room:den}"}
+      """
+    Then it is the answer "gone" again
+    When ann calls discuss in "den" under the key "word" with
+      """
+      {"body": "last words"}
+      """
+    Then it is the answer "said" again
+    When ann calls discuss in "den" under the key "word" with
+      """
+      {"body": "other words"}
+      """
+    Then it is refused with "idempotency.conflict"
+    When bob calls delete_room in "den" under the key "end" with
+      """
+      {"confirm": "{room:den}"}
+      """
+    Then it is refused with "room.not_found"
+    When ann calls discuss in "den"
+    Then it is refused with "room.not_found"
+
+  @GT-16 @story-15 @must
+  Scenario: One key over both transports is one key
+    Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
+    When ann calls discuss in "den" under the key "both" with
+      """
+      {"body": "said once"}
+      """
+    Then it succeeds
+    And the answer is kept as "first"
+    Given the calls go over MCP
+    When ann calls discuss in "den" under the key "both" with
+      """
+      {"body": "said once"}
+      """
+    Then it is the answer "first" again
+    And "den" has 1 event "discussion.posted"

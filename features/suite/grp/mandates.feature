@@ -68,7 +68,7 @@ Feature: Mandates
     When the MCP endpoint /mcp is asked tools/list
     Then no tool takes a "mandate" argument
 
-  @GT-14 @must
+  @GT-14 @story-24 @must
   Scenario Outline: A <fault> mandate is refused over <transport>
     Given the calls go over <transport>
     And ann opened the room "den" to decide "Ship it?" between "yes / no"
@@ -85,6 +85,9 @@ Feature: Mandates
       | forged | mandate.signature_invalid | MCP       |
       | padded | mandate.malformed         | REST      |
       | cut    | mandate.malformed         | REST      |
+      | loose  | mandate.malformed         | REST      |
+      | critical | mandate.malformed       | REST      |
+      | critical | mandate.malformed       | MCP       |
 
   @GT-14 @must
   Scenario Outline: Scope is checked: <what>

@@ -24,7 +24,7 @@ Feature: The shareable page
     And its text lacks "<script>alert(1)"
     And its text lacks "<img src=x"
 
-  @GT-23 @GT-07 @must
+  @GT-23 @GT-07 @story-21 @must
   Scenario Outline: The page of a room that is <visibility> tells only how to get in
     Given ann opened the room "den" to decide "Whom to promote?" between "bob / eve" with the settings
       """

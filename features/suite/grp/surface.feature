@@ -143,7 +143,7 @@ Feature: One backend, two transports
     Then it is refused with "input.invalid"
     And "den" has 0 events "discussion.posted"
 
-  @GT-05 @must
+  @GT-05 @story-22 @must
   Scenario: Answers are neither cached nor redirected, and readable across origins
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
     When GET /api/rooms/{room:den} is sent with

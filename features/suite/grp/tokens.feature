@@ -56,7 +56,7 @@ Feature: Participant tokens
     Then it is refused with "auth.invalid_token"
     And "den" has 0 events "discussion.posted"
 
-  @GT-07 @must
+  @GT-07 @story-26 @must
   Scenario: A token is shown once and found nowhere again
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
     And bob took a seat in "den"
@@ -67,7 +67,7 @@ Feature: Participant tokens
     And bob chose "tea" in "den"
     Then no secret of "den" is found in anything it shows
 
-  @GT-07 @must
+  @GT-07 @story-04 @must
   Scenario: A second session on an invite replaces the first one's token
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
     And ann called invite_to_room in "den" with

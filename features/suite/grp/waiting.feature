@@ -20,7 +20,7 @@ Feature: The long-poll floor
       | REST      | my_vote   |
       | MCP       | my_choice |
 
-  @GT-18 @must
+  @GT-18 @story-28 @must
   Scenario Outline: An agent with a mandate waits without a token, over <transport>
     Given the calls go over <transport>
     And ann opened the room "den" to decide "Ship it?" between "yes / no"
@@ -63,7 +63,7 @@ Feature: The long-poll floor
     And the wait of ann ends actionable within 3 s
     And its "/decision/resolved_winner" is "tea"
 
-  @GT-20 @must
+  @GT-20 @story-10 @must
   Scenario: A question without options wakes nobody
     Given ann opened the room "den" for questions to come
     And bob took a seat in "den"
@@ -119,7 +119,7 @@ Feature: The long-poll floor
       | -5     |
       | 100000 |
 
-  @GT-19 @must
+  @GT-19 @story-19 @must
   Scenario: The creator who does not vote sleeps on
     Given ann opened the room "den" to decide "Tea or coffee?" between "tea / coffee"
     And bob took a seat in "den"

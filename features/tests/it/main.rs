@@ -3,5 +3,6 @@
 mod closed_output;
 mod exit_codes;
 mod fixture;
+mod grp_url;
 mod hosts;
 mod reference;

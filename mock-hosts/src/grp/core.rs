@@ -19,7 +19,7 @@ use super::door::mandate_not_accepted;
 use super::error::GrpError;
 use super::jws;
 use super::lifecycle::{self, Ctx};
-use super::mandate::{Issuers, Mandate};
+use super::mandate::{Issuers, Lenience, Mandate};
 use super::model::Room;
 pub use super::op::{Call, Caller, Credential, Gate, Op};
 use super::replay::{IDEMPOTENCY_TTL_MS, Tombstone};
@@ -214,8 +214,11 @@ impl Core {
     /// `mandate.*`.
     pub async fn mandate(&self, credential: &Credential) -> Result<Option<Mandate>, GrpError> {
         let Some(compact) = &credential.mandate else { return Ok(None) };
-        let skip = self.has(Defect::MandateSignatureIgnored);
-        self.config.issuers.verify(compact, self.now(), skip).await.map(Some)
+        let lenience = Lenience {
+            signature: self.has(Defect::MandateSignatureIgnored),
+            form: self.has(Defect::MandateFormIgnored),
+        };
+        self.config.issuers.verify(compact, self.now(), lenience).await.map(Some)
     }
 
     /// Carries out one call. Waits go through [`super::wait`].

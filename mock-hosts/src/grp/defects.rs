@@ -42,6 +42,10 @@ defects! {
     IdempotencyDiscussOnly = "idempotency-discuss-only",
     /// The same key with another body returns the earlier result.
     IdempotencyNoConflict = "idempotency-no-conflict",
+    /// A repeated key answers as before and acts again.
+    RepeatActsAgain = "repeat-acts-again",
+    /// Idempotency keys count over REST alone.
+    IdempotencyRestOnly = "idempotency-rest-only",
     /// A deleted room takes the remembered answers with it.
     DeletionForgets = "deletion-forgets",
     /// The wait is not clamped: a long one is refused.
@@ -50,16 +54,36 @@ defects! {
     TimeoutWithoutNextPoll = "timeout-without-next-poll",
     /// A wait sleeps out its time whatever happens.
     WaitNeverWakes = "wait-never-wakes",
+    /// A kind of waiting that does not exist is taken for the usual one.
+    AnyWaitTaken = "any-wait-taken",
+    /// Who holds a seat by mandate cannot wait.
+    MandateCannotWait = "mandate-cannot-wait",
+    /// The asker of a sealed question is woken for it again and again.
+    OpenerToldAgain = "opener-told-again",
+    /// What one did oneself counts as news.
+    OwnActWakes = "own-act-wakes",
     /// A wait for my choice is woken though I have chosen.
     WaitIgnoresCaller = "wait-ignores-caller",
     /// The page has a form that submits choices.
     FormOnPage = "form-on-page",
     /// The page of a room that is not public shows its state.
     PrivateDetailsInPage = "private-details-in-page",
+    /// A room that is not public is read without a seat.
+    HiddenRoomReadable = "hidden-room-readable",
+    /// The page repeats the query it was asked with.
+    PageEchoesQuery = "page-echoes-query",
+    /// Every page address shows a page.
+    PageAlways = "page-always",
     /// Text in the page's JSON is not escaped.
     PageUnescaped = "page-unescaped",
     /// The signature of a mandate is not checked.
     MandateSignatureIgnored = "mandate-signature-ignored",
+    /// Critical headers, padding and stray bits of a mandate are not looked at.
+    MandateFormIgnored = "mandate-form-ignored",
+    /// Only mandates for all rooms are taken.
+    MandateWildcardOnly = "mandate-wildcard-only",
+    /// A restricted key beside a mandate is taken for a participant token.
+    RestrictedKeyMisread = "restricted-key-misread",
     /// The validity window of a mandate is not checked.
     MandateExpiryIgnored = "mandate-expiry-ignored",
     /// The actions of a mandate are not checked.
@@ -78,18 +102,58 @@ defects! {
     TokenOnMandateJoin = "token-on-mandate-join",
     /// The signed prev_hash is not the previous receipt's.
     WrongPrevHash = "wrong-prev-hash",
+    /// The signed sequence is not the decision's number.
+    WrongSequence = "wrong-sequence",
+    /// Abstentions are left out of receipts where choices are hidden.
+    AbstentionHidden = "abstention-hidden",
     /// Votes in receipts lack mandate_ref.
     NoMandateRef = "no-mandate-ref",
     /// A choice can be cast by GET.
     GetChoose = "get-choose",
+    /// Every act can be done by GET.
+    GetVerbs = "get-verbs",
+    /// An address with a slash at its end redirects.
+    SlashRedirects = "slash-redirects",
     /// Signed actions in a URL are carried out or ignored, not refused.
     UrlRpcAccepted = "url-rpc-accepted",
     /// config.auth does not matter.
     AuthModeIgnored = "auth-mode-ignored",
     /// A second choice of a participant is counted beside the first.
     ChoiceNotUpserted = "choice-not-upserted",
+    /// The MCP participant catalog has no propose.
+    McpLacksPropose = "mcp-lacks-propose",
+    /// The MCP host catalog cannot list rooms and events.
+    HostCatalogShort = "host-catalog-short",
+    /// No OpenAPI document is served.
+    OpenApiMissing = "openapi-missing",
     /// The participant catalog shows the host's tools.
     CatalogLeak = "catalog-leak",
+    /// Windows of any length and form are taken.
+    WindowsUnchecked = "windows-unchecked",
+    /// Caps and switches of discussion do not matter.
+    DiscussionUncapped = "discussion-uncapped",
+    /// A revoked invite still leads back to its seat.
+    RevokedInviteRecovers = "revoked-invite-recovers",
+    /// A bound invite opens to whoever has its token.
+    BoundInviteOpens = "bound-invite-opens",
+    /// The guest names the seat of an invite.
+    InviteLabelIgnored = "invite-label-ignored",
+    /// Every pending invite holds every early close up.
+    PendingInvitesGate = "pending-invites-gate",
+    /// Observers speak.
+    ObserverActs = "observer-acts",
+    /// A ranked question never closes early.
+    RankedNeverLocks = "ranked-never-locks",
+    /// Choosing can be started twice.
+    StartTwice = "start-twice",
+    /// A sealed decision is still shown as the open one.
+    ResolvedShownLive = "resolved-shown-live",
+    /// A tie is a winner called tied.
+    TiedIsWinner = "tied-is-winner",
+    /// A concluded room is still joined.
+    ConcludedRoomAdmits = "concluded-room-admits",
+    /// Revisions restart the settle window without end.
+    SettleForever = "settle-forever",
     /// X-Correlation-Id is not echoed.
     NoCorrelation = "no-correlation",
     /// X-Body-Signature causes rejection.
@@ -105,6 +169,19 @@ defects! {
 }
 
 impl Defect {
+    /// Whether an operation does one thing over REST and another over MCP then: what telling
+    /// one story over both must show.
+    pub fn parts_the_transports(self) -> bool {
+        matches!(
+            self,
+            Defect::HeaderTokenRefused
+                | Defect::IdempotencyRestOnly
+                | Defect::McpLacksPropose
+                | Defect::McpSilent
+                | Defect::MetaMandateIgnored
+        )
+    }
+
     /// By name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|d| d.name() == name)

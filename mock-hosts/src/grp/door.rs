@@ -40,6 +40,11 @@ impl Core {
         let auth =
             if self.has(Defect::AuthModeIgnored) { Auth::Either } else { room.head.config.auth };
         let mut caller = Caller::default();
+        if self.has(Defect::RestrictedKeyMisread)
+            && let Some(key) = call.credential.token.as_deref().filter(|t| t.starts_with("rk_"))
+        {
+            self.seat_of_token(room, key)?;
+        }
         if let Some(mandate) = mandate {
             let seat = seat_of_agent(room, &mandate);
             self.check_scope(room, call, &mandate, seat, replay)?;
@@ -107,7 +112,10 @@ impl Core {
         seat: Option<usize>,
         replay: bool,
     ) -> Result<(), GrpError> {
-        let names = self.room_names(room);
+        let mut names = self.room_names(room);
+        if self.has(Defect::MandateWildcardOnly) {
+            names.clear();
+        }
         let acts: Vec<i64> = seat
             .map(|s| room.participants[s].acts.iter())
             .into_iter()
@@ -157,7 +165,7 @@ impl Core {
     /// `room.join_required`, `auth.invalid_password`.
     pub fn may_read(&self, room: &Room, password: Option<&str>) -> Result<(), GrpError> {
         let config = &room.head.config;
-        if config.visibility == Visibility::Public {
+        if config.visibility == Visibility::Public || self.has(Defect::HiddenRoomReadable) {
             return Ok(());
         }
         if let (Some(stored), Some(given)) = (&room.head.password, password) {

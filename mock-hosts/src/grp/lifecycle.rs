@@ -157,7 +157,7 @@ pub fn prepare(room: &Room, decision: usize) -> Prepared {
 }
 
 /// What a locked decision would seal with; `None` while anything can still change it.
-fn determined(room: &Room, decision: usize, now: i64) -> Option<Option<String>> {
+fn determined(room: &Room, decision: usize, ctx: &Ctx<'_>) -> Option<Option<String>> {
     let d = &room.decisions[decision];
     if d.phase != Phase::Voting || d.options.is_empty() {
         return None;
@@ -168,10 +168,15 @@ fn determined(room: &Room, decision: usize, now: i64) -> Option<Option<String>> 
     if !room.head.config.early_close {
         return None;
     }
+    let gates = ctx.defects.has(Defect::PendingInvitesGate);
     let awaited = |i: &super::model::Invite| {
-        i.expected && i.role == Role::Participant && i.status(now) == "pending"
+        (i.expected && i.role == Role::Participant || gates) && i.status(ctx.now) == "pending"
     };
-    if d.eligible.is_none() && room.invites.iter().any(awaited) {
+    if (d.eligible.is_none() || gates) && room.invites.iter().any(awaited) {
+        return None;
+    }
+    if ctx.defects.has(Defect::RankedNeverLocks) && room.head.config.mechanism.starts_with("ranked")
+    {
         return None;
     }
     let prepared = prepare(room, decision);
@@ -189,7 +194,7 @@ const MAX_SETTLE_RESTARTS: u32 = 4;
 /// Looks at every open decision again after something changed who or what counts.
 pub fn reconsider(room: &mut Room, ctx: &Ctx<'_>) {
     for i in room.open_decisions() {
-        let Some(winner) = determined(room, i, ctx.now) else {
+        let Some(winner) = determined(room, i, ctx) else {
             if room.decisions[i].settle.take().is_some() {
                 room.touch(Kind::Decision, i);
             }
@@ -199,7 +204,10 @@ pub fn reconsider(room: &mut Room, ctx: &Ctx<'_>) {
         let d = &mut room.decisions[i];
         match &mut d.settle {
             Some(settle) if settle.presumptive == winner => {}
-            Some(settle) if d.settle_restarts >= MAX_SETTLE_RESTARTS => {
+            Some(settle)
+                if d.settle_restarts >= MAX_SETTLE_RESTARTS
+                    && !ctx.defects.has(Defect::SettleForever) =>
+            {
                 settle.presumptive = winner;
             }
             running => {
@@ -317,7 +325,7 @@ fn seal(room: &mut Room, decision: usize, at: i64, ctx: &Ctx<'_>) {
     let prepared = prepare(room, decision);
     let d = &room.decisions[decision];
     // An empty slate, or counts that contradict each other, end as nothing won.
-    let tally = prepared.run(&d.id).tally().unwrap_or_else(|_| Tally {
+    let mut tally = prepared.run(&d.id).tally().unwrap_or_else(|_| Tally {
         verdict: Verdict::NoPass,
         winner: None,
         scores: Vec::new(),
@@ -328,6 +336,9 @@ fn seal(room: &mut Room, decision: usize, at: i64, ctx: &Ctx<'_>) {
         invalid_votes: 0,
         trace: serde_json::Map::new(),
     });
+    if tally.winner.is_none() && ctx.defects.has(Defect::TiedIsWinner) {
+        tally.winner = Some("tied".to_owned());
+    }
     let status = match (&tally.winner, tally.quorum_met, tally.verdict) {
         (Some(_), ..) => "completed",
         (None, false, _) => "no_quorum",
@@ -407,6 +418,7 @@ fn decision_receipt(
         .responses
         .iter()
         .filter(|r| counted(r.seat))
+        .filter(|_| !(hidden && ctx.defects.has(Defect::AbstentionHidden)))
         .filter_map(|r| match &r.answer {
             Answer::Abstain(reason) => Some((r, reason)),
             Answer::Choice(_) => None,
@@ -450,7 +462,7 @@ fn decision_receipt(
                 "quorum_met": tally.quorum_met,
             },
         },
-        "sequence": d.seq,
+        "sequence": d.seq + u64::from(ctx.defects.has(Defect::WrongSequence)),
     });
     sign_receipt(room, grp, ctx)
 }

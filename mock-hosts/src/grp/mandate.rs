@@ -278,6 +278,15 @@ pub trait IssuerSource: Send + Sync + std::fmt::Debug {
     ) -> std::pin::Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'a>>;
 }
 
+/// What a verification lets pass: nothing, unless a defect is switched on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lenience {
+    /// A signature that does not verify.
+    pub signature: bool,
+    /// Critical headers, padding, stray bits.
+    pub form: bool,
+}
+
 /// The issuers a host believes, and a short cache of what they publish.
 #[derive(Debug, Clone)]
 pub struct Issuers {
@@ -318,9 +327,10 @@ impl Issuers {
         &self,
         compact: &str,
         now_ms: i64,
-        skip_signature: bool,
+        lenience: Lenience,
     ) -> Result<Mandate, GrpError> {
-        let jws = jws::parse(compact, jws::MANDATE_TYP).map_err(|e| malformed(&e.to_string()))?;
+        let read = if lenience.form { jws::parse_loosely } else { jws::parse };
+        let jws = read(compact, jws::MANDATE_TYP).map_err(|e| malformed(&e.to_string()))?;
         let unresolved = |why: &str| {
             GrpError::new(
                 "mandate.issuer_unresolved",
@@ -344,7 +354,7 @@ impl Issuers {
             (key, document)
         };
         match jws.verify(key) {
-            Err(JwsError::Signature) if !skip_signature => {
+            Err(JwsError::Signature) if !lenience.signature => {
                 return Err(GrpError::new(
                     "mandate.signature_invalid",
                     "The mandate's signature does not verify (signature).",

@@ -131,6 +131,12 @@ impl Handler {
         if self.catalog == Catalog::Participant && self.core.has(Defect::CatalogLeak) {
             ops.push(Op::CreateRoom);
         }
+        if self.catalog == Catalog::Participant && self.core.has(Defect::McpLacksPropose) {
+            ops.retain(|op| *op != Op::Propose);
+        }
+        if self.catalog == Catalog::Host && self.core.has(Defect::HostCatalogShort) {
+            ops.retain(|op| !matches!(op, Op::ListRooms | Op::ListEvents));
+        }
         ops
     }
 

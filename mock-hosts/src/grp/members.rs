@@ -47,7 +47,11 @@ impl Core {
         let args = Args::new(&call.args);
         let empty = Map::new();
         let asked = args.object("config")?.unwrap_or(&empty);
-        let mut config = RoomConfig::from_request(asked)?;
+        let mut unchecked = asked.clone();
+        if self.has(Defect::WindowsUnchecked) {
+            unchecked.remove("voting_window");
+        }
+        let mut config = RoomConfig::from_request(&unchecked)?;
         let question = args.text("question", 3, 500)?;
         let deferred = args.flag("defer_first_decision")?.unwrap_or(false);
         let about = args.text("about", 0, 20_000)?;
@@ -294,6 +298,12 @@ impl Act<'_> {
             .position(|i| i.token_hash == hash)
             .ok_or_else(|| invalid("This invite is not known in this room."))?;
         match room.invites[i].status(self.ctx.now) {
+            "revoked"
+                if room.invites[i].seat.is_some()
+                    && self.core.has(Defect::RevokedInviteRecovers) =>
+            {
+                Ok(i)
+            }
             "revoked" => Err(invalid("This invite has been revoked.")),
             "expired" => Err(invalid("This invite has expired.")),
             _ => Ok(i),
@@ -319,6 +329,7 @@ impl Act<'_> {
         };
         match (invite.binding.as_str(), mandate) {
             ("token", _) => {}
+            _ if self.core.has(Defect::BoundInviteOpens) => {}
             ("principal", Some(m)) if Some(&m.iss) == invite.bound_to.as_ref() => {}
             _ => return Err(bound_elsewhere()),
         }
@@ -334,7 +345,10 @@ impl Act<'_> {
             room.log(now, "participant.seat_recovered", &actor, "invite", transport, json!({}));
             return Ok(self.joined(room, seat, mandate, token));
         }
-        let seat = self.take_seat(room, &invite.label, invite.role, mandate, "invite")?;
+        let asked = self.args.text("display_name", 1, 100)?;
+        let name =
+            asked.filter(|_| self.core.has(Defect::InviteLabelIgnored)).unwrap_or(&invite.label);
+        let seat = self.take_seat(room, name, invite.role, mandate, "invite")?;
         room.invites[i].seat = Some(seat);
         room.invites[i].accepted_at = Some(self.ctx.now);
         room.touch(Kind::Invite, i);

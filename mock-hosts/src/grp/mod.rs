@@ -23,6 +23,7 @@ pub mod discovery;
 mod door;
 pub mod engine;
 pub mod error;
+mod full;
 pub mod issuer;
 pub mod jws;
 mod lab;

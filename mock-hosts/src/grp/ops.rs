@@ -31,7 +31,12 @@ impl Core {
         call: &Call,
         caller: &Caller,
     ) -> Result<Value, GrpError> {
-        if call.op.mutates() && call.op != Op::DeleteRoom && room.head.conclusion.is_some() {
+        let admits = call.op == Op::JoinRoom && self.has(Defect::ConcludedRoomAdmits);
+        if call.op.mutates()
+            && call.op != Op::DeleteRoom
+            && room.head.conclusion.is_some()
+            && !admits
+        {
             return Err(GrpError::new(
                 "room.concluded",
                 "This room is closed and read-only for good; read its outcome instead.",
@@ -77,7 +82,7 @@ impl Act<'_> {
     /// The caller's seat, refused when it only watches.
     fn actor(&self, room: &Room) -> Result<usize, GrpError> {
         let seat = self.caller.member();
-        if room.participants[seat].role == Role::Observer {
+        if room.participants[seat].role == Role::Observer && !self.core.has(Defect::ObserverActs) {
             return Err(GrpError::new(
                 "authority.denied",
                 "Observers read this room and do not act in it.",
@@ -283,7 +288,8 @@ impl Act<'_> {
                 index
             }
         };
-        let already = room.decisions[index].phase == Phase::Voting;
+        let already =
+            room.decisions[index].phase == Phase::Voting && !self.core.has(Defect::StartTwice);
         if !already {
             if room.decisions[index].options.is_empty() {
                 return Err(GrpError::input(
@@ -350,7 +356,9 @@ impl Act<'_> {
 
     fn discuss(&self, room: &mut Room) -> Result<Value, GrpError> {
         let seat = self.actor(room)?;
-        let body = self.args.required("body", 1, 100_000)?.to_owned();
+        let uncapped = self.core.has(Defect::DiscussionUncapped);
+        let longest = if uncapped { 1_000_000 } else { 100_000 };
+        let body = self.args.required("body", 1, longest)?.to_owned();
         let stance = self.args.text("stance", 1, 20)?.map(str::to_owned);
         if stance
             .as_deref()
@@ -359,13 +367,13 @@ impl Act<'_> {
             return Err(GrpError::input("stance must be agree, disagree, clarify or extend."));
         }
         let config = &room.head.config;
-        if config.deliberation_mode == DeliberationMode::Disabled {
+        if config.deliberation_mode == DeliberationMode::Disabled && !uncapped {
             return Err(GrpError::new("authority.denied", "Discussion is disabled in this room."));
         }
         let mine = room.messages.iter().filter(|m| m.seat == seat).count() as i64;
-        if mine >= config.max_deliberation_messages_per_participant
-            || room.messages.len() as i64 >= config.max_total_deliberation_messages
-        {
+        let full = mine >= config.max_deliberation_messages_per_participant
+            || room.messages.len() as i64 >= config.max_total_deliberation_messages;
+        if full && !uncapped {
             return Err(GrpError::input("The room's cap on discussion messages is reached."));
         }
         let decision = if self.args.get("decision").is_some() {

@@ -95,6 +95,7 @@ impl Core {
     /// The key of a call, if this operation honours one.
     fn honoured_key<'a>(&self, call: &'a Call) -> Option<&'a str> {
         let honoured = call.op.mutates()
+            && !(call.transport == "mcp" && self.has(Defect::IdempotencyRestOnly))
             && (!self.has(Defect::IdempotencyDiscussOnly) || call.op == Op::Discuss);
         call.idempotency_key.as_deref().filter(|_| honoured)
     }
@@ -168,6 +169,10 @@ impl Core {
         let earlier = self.earlier(&slot)?;
         let caller = self.identify(room, call, mandate, earlier.is_some())?;
         if let Some(earlier) = earlier {
+            if self.has(Defect::RepeatActsAgain) {
+                // What comes of it is of no interest.
+                let _ = self.act(room, call, &caller);
+            }
             return self.replay(&slot, &earlier);
         }
         let answer = self.act(room, call, &caller);

@@ -129,7 +129,7 @@ pub fn credential(core: &Core, request: &Incoming) -> Result<Credential, GrpErro
         .filter(|_| !core.has(Defect::QueryTokenRefused))
         .collect();
     // A restricted key may stand beside a mandate or a token and is neither (GRP T4.1).
-    let bearer = bearer.filter(|t| !t.starts_with("rk_"));
+    let bearer = bearer.filter(|t| !t.starts_with("rk_") || core.has(Defect::RestrictedKeyMisread));
     let mut tokens: Vec<&str> = bearer.as_deref().into_iter().chain(queried).collect();
     tokens.dedup();
     if tokens.len() > 1 {
@@ -164,7 +164,8 @@ fn route(core: &Core, r: &Incoming) -> Route {
     };
     let room = |op, slug: &str| Route::Call(op, Some(slug.to_owned()), Map::new());
     let only = |wanted: Method, allow: &'static str, then: Route| {
-        if method == wanted { then } else { Route::Wrong(allow) }
+        let by_get = method == Method::GET && core.has(Defect::GetVerbs);
+        if method == wanted || by_get { then } else { Route::Wrong(allow) }
     };
     match path.as_slice() {
         ["api", "rooms"] => {
@@ -222,6 +223,7 @@ fn route(core: &Core, r: &Incoming) -> Route {
         ),
         ["r", slug] => only(Method::GET, "GET, HEAD", Route::Page((*slug).to_owned())),
         [".well-known", "grp.json"] => only(Method::GET, "GET, HEAD", Route::Discovery),
+        ["api", "openapi.json"] if core.has(Defect::OpenApiMissing) => Route::Missing,
         ["api", "openapi.json"] => only(Method::GET, "GET, HEAD", Route::OpenApi),
         ["healthz" | "readyz"] => only(Method::GET, "GET, HEAD", Route::Health),
         _ => Route::Missing,
@@ -249,7 +251,12 @@ pub(crate) fn named(
 pub async fn handle(core: Arc<Core>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
     let incoming = incoming(&core, &parts);
-    let mut response = if incoming.method == Method::OPTIONS {
+    let slash = parts.uri.path().len() > 1 && parts.uri.path().ends_with('/');
+    let mut response = if slash && core.has(Defect::SlashRedirects) {
+        let mut r = Response::new(Body::empty());
+        *r.status_mut() = StatusCode::PERMANENT_REDIRECT;
+        r
+    } else if incoming.method == Method::OPTIONS {
         preflight()
     } else {
         answer(&core, &incoming, parts.uri.query(), body)
@@ -365,13 +372,26 @@ async fn answer(
         }
         Route::Page(slug) => {
             // A token on the page address is tolerated, and neither used nor repeated.
-            let cell = core.cell(&slug)?;
+            let found = core.cell(&slug);
+            if found.is_err() && core.has(Defect::PageAlways) {
+                return Ok(Response::new(Body::from("<!doctype html><title>Room</title>")));
+            }
+            let cell = found?;
             core.tick(&cell);
-            let guard = cell.lock();
-            let room = guard
-                .as_ref()
-                .ok_or_else(|| GrpError::new("room.not_found", "There is no such room here."))?;
-            Ok(page::render(core, room))
+            let mut page = {
+                let guard = cell.lock();
+                let room = guard.as_ref().ok_or_else(|| {
+                    GrpError::new("room.not_found", "There is no such room here.")
+                })?;
+                page::render(core, room)
+            };
+            if core.has(Defect::PageEchoesQuery) {
+                let body = std::mem::take(page.body_mut());
+                let html = axum::body::to_bytes(body, MAX_BODY).await.unwrap_or_default();
+                let echo = format!("<!-- {} -->", raw_query.unwrap_or_default());
+                *page.body_mut() = Body::from([&html[..], echo.as_bytes()].concat());
+            }
+            Ok(page)
         }
         Route::Discovery => Ok(cached(&discovery::document(core))),
         Route::OpenApi => Ok(cached(&super::openapi::document(&core.base()))),

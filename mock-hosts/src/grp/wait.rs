@@ -49,6 +49,7 @@ impl Core {
             None | Some("" | "my_choice" | "my_vote") => For::MyChoice,
             Some("completion") => For::Completion,
             Some("activity") => For::Activity,
+            Some(_) if self.has(Defect::AnyWaitTaken) => For::MyChoice,
             Some(_) => {
                 return Err(GrpError::input("for must be my_choice, completion or activity."));
             }
@@ -92,6 +93,9 @@ impl Core {
                 })?;
                 self.with_ctx(call.transport, |ctx| lifecycle::advance(room, ctx));
                 let caller = self.identify(room, &call, mandate.clone(), false)?;
+                if caller.mandate.is_some() && self.has(Defect::MandateCannotWait) {
+                    return Err(GrpError::new("auth.required", "Present a participant token."));
+                }
                 let watch = watch.get_or_insert_with(|| Watch::begin(room, &wanted));
                 let asleep = self.has(Defect::WaitNeverWakes) && began.elapsed() < length;
                 let found =
@@ -142,11 +146,15 @@ impl Core {
     ) -> Option<Value> {
         let seat = caller.member();
         match wanted.what {
-            For::MyChoice => self.owed(room, seat).or_else(|| own_question_sealed(room, seat)),
+            For::MyChoice => {
+                let forgetful = self.has(Defect::OpenerToldAgain);
+                self.owed(room, seat).or_else(|| own_question_sealed(room, seat, forgetful))
+            }
             For::Completion => watch.completed(room),
             // A choice that is owed outranks news.
             For::Activity => {
-                self.owed(room, seat).or_else(|| activity(room, seat, watch.since_event))
+                let own = self.has(Defect::OwnActWakes);
+                self.owed(room, seat).or_else(|| activity(room, seat, watch.since_event, own))
             }
         }
     }
@@ -191,12 +199,12 @@ fn waited(d: &Decision) -> Value {
 }
 
 /// Tells an opener once that its own question sealed.
-fn own_question_sealed(room: &mut Room, seat: usize) -> Option<Value> {
+fn own_question_sealed(room: &mut Room, seat: usize, forgetful: bool) -> Option<Value> {
     let index = room
         .decisions
         .iter()
         .position(|d| d.opened_by == seat && d.sealed.is_some() && !d.opener_told)?;
-    room.decisions[index].opener_told = true;
+    room.decisions[index].opener_told = !forgetful;
     room.touch(Kind::Decision, index);
     Some(json!({
         "status": "actionable", "for": "my_choice", "decision": waited(&room.decisions[index]),
@@ -245,13 +253,13 @@ impl Watch {
 }
 
 /// The first substantive event by somebody else.
-fn activity(room: &Room, seat: usize, since: u64) -> Option<Value> {
+fn activity(room: &Room, seat: usize, since: u64, own: bool) -> Option<Value> {
     let after = usize::try_from(since).unwrap_or(usize::MAX);
     let event = room
         .events
         .iter()
         .skip(after)
-        .find(|e| e.actor != Some(seat) && e.event_type != "room.settings_updated")?;
+        .find(|e| (own || e.actor != Some(seat)) && e.event_type != "room.settings_updated")?;
     let who = event.actor.map(|s| room.participants[s].display_name.clone());
     Some(json!({
         "status": "activity",

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use mock_hosts::grp::core::{Call, Core, Credential, Op};
+use mock_hosts::grp::core::{Call, Core, Op};
 use mock_hosts::grp::{GrpConfig, GrpHost};
 use serde_json::{Value, json};
 
-use crate::grp_support::text;
+use crate::grp_support::{act, call, text};
 
 /// A call of one member, to be made again and again.
 #[derive(Clone)]
@@ -22,13 +22,11 @@ struct Story {
 
 impl Story {
     async fn told(&self, core: &Arc<Core>, token: Option<&str>, args: &Value) -> Answer {
+        let slug = self.slug.as_deref().unwrap_or_default();
         let call = Call {
-            op: self.op,
-            slug: self.slug.clone(),
-            args: args.as_object().unwrap().clone(),
-            credential: Credential { token: token.map(str::to_owned), ..Credential::default() },
             idempotency_key: Some("once".into()),
             transport: self.transport,
+            ..call(self.op, slug, token.unwrap_or_default(), args)
         };
         core.execute(call).await.map_err(|e| e.code.to_owned())
     }
@@ -40,33 +38,18 @@ impl Story {
 
 type Answer = Result<Value, String>;
 
-async fn plain(core: &Arc<Core>, op: Op, slug: &str, token: &str, args: Value) -> Value {
-    let call = Call {
-        op,
-        slug: (!slug.is_empty()).then(|| slug.to_owned()),
-        args: args.as_object().unwrap().clone(),
-        credential: Credential {
-            token: (!token.is_empty()).then(|| token.to_owned()),
-            ..Credential::default()
-        },
-        idempotency_key: None,
-        transport: "rest",
-    };
-    core.execute(call).await.unwrap_or_else(|e| panic!("{op:?}: {e}"))
-}
-
 /// A room in which `op` can be done by its owner, and somebody else's token.
 async fn stage(core: &Arc<Core>, op: Op, transport: &'static str) -> (Story, String, String) {
     let config = json!({ "type": "persistent", "visibility": "unlisted", "settle_window": 0 });
-    let made = plain(core, Op::CreateRoom, "", "", json!({ "about": "x", "config": config })).await;
+    let made = act(core, Op::CreateRoom, "", "", json!({ "about": "x", "config": config })).await;
     let (slug, owner) = (text(&made["slug"]), text(&made["creator_token"]));
-    let bob = plain(core, Op::JoinRoom, &slug, "", json!({ "display_name": "bob" })).await;
+    let bob = act(core, Op::JoinRoom, &slug, "", json!({ "display_name": "bob" })).await;
     let ask = async |window: Value| {
         let mut args = json!({ "question": "Tea or coffee?", "options": ["tea", "coffee"] });
         if !window.is_null() {
             args["proposal_window"] = window;
         }
-        plain(core, Op::Ask, &slug, &owner, args).await
+        act(core, Op::Ask, &slug, &owner, args).await
     };
     // A mutating operation without a line here does not compile into this test silently.
     let (args, other) = match op {
@@ -98,7 +81,7 @@ async fn stage(core: &Arc<Core>, op: Op, transport: &'static str) -> (Story, Str
         Op::InviteToRoom => (json!({ "label": "carol" }), json!({ "label": "dave" })),
         Op::RevokeInvite => {
             let args = json!({ "label": "carol" });
-            let invite = plain(core, Op::InviteToRoom, &slug, &owner, args).await;
+            let invite = act(core, Op::InviteToRoom, &slug, &owner, args).await;
             (json!({ "code": invite["invite"]["code"] }), json!({ "code": "other" }))
         }
         Op::UpdateMember => (
@@ -115,7 +98,7 @@ async fn stage(core: &Arc<Core>, op: Op, transport: &'static str) -> (Story, Str
         ),
         Op::UnregisterWebhook => {
             let args = json!({ "url": "http://127.0.0.1:9/a", "event_types": ["room.concluded"] });
-            let hook = plain(core, Op::RegisterWebhook, &slug, &owner, args).await;
+            let hook = act(core, Op::RegisterWebhook, &slug, &owner, args).await;
             (json!({ "webhook_id": hook["webhook_id"] }), json!({ "webhook_id": "other" }))
         }
         Op::ReadRoom
@@ -171,29 +154,33 @@ async fn every_act_repeated_under_its_key_is_one_act() {
             Story { transport: if transport == "rest" { "mcp" } else { "rest" }, ..story.clone() };
         assert_eq!(twin.again(core).await, first, "{what}: the other transport");
         assert_eq!(host.dump(&slug), left, "{what} left more behind the second time");
+        let mut theirs = None;
         if story.token.is_some() {
             // Another member's key is another key, even when it is the same text.
-            let theirs = story.told(core, Some(bob), &story.args).await;
+            let answer = story.told(core, Some(bob), &story.args).await;
             // Their act is refused, answered differently, or done: not answered from memory.
-            let own = theirs != first || host.dump(&slug) != left;
-            assert!(own && theirs != conflict, "{what}: somebody else: {theirs:?}");
+            let own = answer != first || host.dump(&slug) != left;
+            assert!(own && answer != conflict, "{what}: somebody else: {answer:?}");
+            theirs = Some((bob.to_owned(), answer));
         }
         if op != Op::DeleteRoom {
-            plain(core, Op::DeleteRoom, &slug, owner, json!({ "confirm": slug })).await;
+            act(core, Op::DeleteRoom, &slug, owner, json!({ "confirm": slug })).await;
         }
         assert_eq!(story.again(core).await, first, "{what}: after the room is gone");
-        told.push((what, story, bob.to_owned(), first));
+        told.push((what, story, theirs, first));
     }
     assert!(told.len() >= 32, "{}", told.len());
     // The storage alone knows it all: another host on it answers the same.
     drop(host);
     let host = GrpHost::start(config(folder.path())).await.unwrap();
-    for (what, story, bob, first) in &told {
+    for (what, story, theirs, first) in &told {
         assert_eq!(story.again(host.core()).await, *first, "{what}: after a restart");
         let other = story.told(host.core(), story.token.as_deref(), &story.other).await;
         assert_eq!(other, conflict, "{what}: another body after a restart");
-        if story.token.is_some() {
-            for token in [None, Some(bob.as_str()), Some("t_unknown")] {
+        if let Some((bob, answer)) = theirs {
+            let again = story.told(host.core(), Some(bob), &story.args).await;
+            assert_eq!(again, *answer, "{what}: the other member's own answer");
+            for token in [None, Some("t_unknown")] {
                 let strange = story.told(host.core(), token, &story.args).await;
                 assert_eq!(strange, Err("room.not_found".into()), "{what}: a stranger");
             }
@@ -206,12 +193,11 @@ async fn who_lost_the_seat_does_not_repeat_and_who_recovered_it_does() {
     let folder = tempfile::tempdir().unwrap();
     let host = GrpHost::start(config(folder.path())).await.unwrap();
     let core = host.core();
-    let made = plain(core, Op::CreateRoom, "", "", json!({ "about": "x" })).await;
+    let made = act(core, Op::CreateRoom, "", "", json!({ "about": "x" })).await;
     let (slug, owner) = (text(&made["slug"]), text(&made["creator_token"]));
-    let invite = plain(core, Op::InviteToRoom, &slug, &owner, json!({ "label": "bob" })).await;
+    let invite = act(core, Op::InviteToRoom, &slug, &owner, json!({ "label": "bob" })).await;
     let redeem = json!({ "invite": invite["invite_token"] });
-    let old =
-        text(&plain(core, Op::JoinRoom, &slug, "", redeem.clone()).await["participant_token"]);
+    let old = text(&act(core, Op::JoinRoom, &slug, "", redeem.clone()).await["participant_token"]);
     let say = Story {
         op: Op::Discuss,
         slug: Some(slug.clone()),
@@ -221,10 +207,10 @@ async fn who_lost_the_seat_does_not_repeat_and_who_recovered_it_does() {
         transport: "rest",
     };
     let said = say.again(core).await;
-    let new = text(&plain(core, Op::JoinRoom, &slug, "", redeem).await["participant_token"]);
+    let new = text(&act(core, Op::JoinRoom, &slug, "", redeem).await["participant_token"]);
     for gone in [false, true] {
         if gone {
-            plain(core, Op::DeleteRoom, &slug, &owner, json!({ "confirm": slug })).await;
+            act(core, Op::DeleteRoom, &slug, &owner, json!({ "confirm": slug })).await;
         }
         let lost = say.told(core, Some(&old), &say.args).await;
         assert_eq!(lost, Err("participant.token_superseded".into()), "room gone: {gone}");

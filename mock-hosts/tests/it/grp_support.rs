@@ -1,5 +1,8 @@
-//! A small REST and MCP client for the GRP tests.
+//! A small REST client for the GRP tests, and calls past the transports.
 
+use std::sync::Arc;
+
+use mock_hosts::grp::core::{Call, Core, Credential, Op};
 use mock_hosts::grp::{GrpConfig, GrpHost};
 use mock_hosts::{Lab, LabConfig};
 use reqwest::{Method, StatusCode};
@@ -89,4 +92,25 @@ impl Grp {
 
 pub fn text(v: &Value) -> String {
     v.as_str().unwrap_or_else(|| panic!("no text: {v}")).to_owned()
+}
+
+/// A call past the transports.
+pub fn call(op: Op, slug: &str, token: &str, args: &Value) -> Call {
+    Call {
+        op,
+        slug: (!slug.is_empty()).then(|| slug.to_owned()),
+        args: args.as_object().cloned().unwrap_or_default(),
+        credential: Credential {
+            token: (!token.is_empty()).then(|| token.to_owned()),
+            ..Credential::default()
+        },
+        idempotency_key: None,
+        transport: "rest",
+    }
+}
+
+/// An act past the transports, which succeeds.
+pub async fn act(core: &Arc<Core>, op: Op, slug: &str, token: &str, args: Value) -> Value {
+    let answer = core.execute(call(op, slug, token, &args)).await;
+    answer.unwrap_or_else(|e| panic!("{op:?}: {e}"))
 }

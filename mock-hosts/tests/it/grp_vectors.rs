@@ -183,7 +183,7 @@ async fn mandates_get_the_known_verdicts() {
         let now_ms = c["context"]["now"].as_i64().unwrap() * 1_000;
         let rooms = [c["context"]["room"].as_str().unwrap().to_owned()];
         let verdict = async {
-            let m = issuers.verify(c["jws"].as_str().unwrap(), now_ms, false).await?;
+            let m = issuers.verify(c["jws"].as_str().unwrap(), now_ms, Default::default()).await?;
             m.check(&Scope {
                 now_ms,
                 rooms: Some(&rooms),

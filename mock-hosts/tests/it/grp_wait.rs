@@ -4,36 +4,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mock_hosts::grp::core::{Call, Credential, Op};
+use mock_hosts::grp::core::Op;
 use mock_hosts::grp::{Entropy, GrpClock, GrpConfig, GrpHost};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-fn call(op: Op, slug: &str, token: &str, args: Value) -> Call {
-    Call {
-        op,
-        slug: (!slug.is_empty()).then(|| slug.to_owned()),
-        args: args.as_object().cloned().unwrap_or_else(Map::new),
-        credential: Credential {
-            token: (!token.is_empty()).then(|| token.to_owned()),
-            ..Credential::default()
-        },
-        idempotency_key: None,
-        transport: "rest",
-    }
-}
+use crate::grp_support::{act, call, text};
 
 async fn room(host: &GrpHost, config: Value) -> (String, String) {
-    let made = host
-        .core()
-        .execute(call(Op::CreateRoom, "", "", json!({ "about": "x", "config": config })))
-        .await
-        .unwrap();
-    (made["slug"].as_str().unwrap().to_owned(), made["creator_token"].as_str().unwrap().to_owned())
+    let args = json!({ "about": "x", "config": config });
+    let made = act(host.core(), Op::CreateRoom, "", "", args).await;
+    (text(&made["slug"]), text(&made["creator_token"]))
 }
 
 async fn join(host: &GrpHost, slug: &str) -> String {
-    let seat = host.core().execute(call(Op::JoinRoom, slug, "", json!({}))).await.unwrap();
-    seat["participant_token"].as_str().unwrap().to_owned()
+    text(&act(host.core(), Op::JoinRoom, slug, "", json!({})).await["participant_token"])
 }
 
 fn quick() -> Value {
@@ -52,26 +36,26 @@ async fn no_wake_up_is_lost() {
     for round in 0..10_000u32 {
         let waiting = tokio::spawn({
             let core = Arc::clone(&core);
-            let call = call(Op::Wait, &slug, &bob, json!({ "wait": 30 }));
+            let call = call(Op::Wait, &slug, &bob, &json!({ "wait": 30 }));
             async move { core.wait(call).await }
         });
         // Vary who comes first: the waiter, the question, or both at once.
         for _ in 0..round % 5 {
             tokio::task::yield_now().await;
         }
-        core.execute(call(
+        act(
+            &core,
             Op::Ask,
             &slug,
             &owner,
             json!({ "question": format!("Round {round}?"), "options": ["a", "b"] }),
-        ))
-        .await
-        .unwrap();
+        )
+        .await;
         let woken = tokio::time::timeout(Duration::from_secs(10), waiting).await;
         let answer = woken.unwrap_or_else(|_| panic!("round {round} slept on")).unwrap().unwrap();
         assert_eq!(answer["status"], "actionable", "round {round}: {answer}");
         assert_eq!(answer["decision"]["seq"], round + 1);
-        core.execute(call(Op::Choose, &slug, &bob, json!({ "choice": "a" }))).await.unwrap();
+        act(&core, Op::Choose, &slug, &bob, json!({ "choice": "a" })).await;
     }
 }
 
@@ -83,18 +67,11 @@ async fn a_deadline_wakes_every_sleeper() {
     let host = GrpHost::start(config).await.unwrap();
     let core = Arc::clone(host.core());
     let (slug, owner) = room(&host, json!({ "voting_window": 60 })).await;
-    core.execute(call(
-        Op::Ask,
-        &slug,
-        &owner,
-        json!({ "question": "Now?", "options": ["a", "b"] }),
-    ))
-    .await
-    .unwrap();
+    act(&core, Op::Ask, &slug, &owner, json!({ "question": "Now?", "options": ["a", "b"] })).await;
     let mut waits = Vec::new();
     for _ in 0..50 {
         let core = Arc::clone(&core);
-        let call = call(Op::Wait, &slug, &owner, json!({ "for": "completion", "wait": 50 }));
+        let call = call(Op::Wait, &slug, &owner, &json!({ "for": "completion", "wait": 50 }));
         waits.push(tokio::spawn(async move { core.wait(call).await.unwrap() }));
     }
     let cell = core.cell(&slug).unwrap();
@@ -120,7 +97,7 @@ async fn a_thousand_waits_wake_together() {
         let token = join(&host, &slug).await;
         let (core, slug) = (Arc::clone(&core), slug.clone());
         waits.push(tokio::spawn(async move {
-            core.wait(call(Op::Wait, &slug, &token, json!({ "wait": 50 }))).await.unwrap()
+            core.wait(call(Op::Wait, &slug, &token, &json!({ "wait": 50 }))).await.unwrap()
         }));
     }
     let cell = core.cell(&slug).unwrap();
@@ -128,14 +105,7 @@ async fn a_thousand_waits_wake_together() {
         tokio::task::yield_now().await;
     }
     let began = Instant::now();
-    core.execute(call(
-        Op::Ask,
-        &slug,
-        &owner,
-        json!({ "question": "Now?", "options": ["a", "b"] }),
-    ))
-    .await
-    .unwrap();
+    act(&core, Op::Ask, &slug, &owner, json!({ "question": "Now?", "options": ["a", "b"] })).await;
     for wait in waits {
         let answer = tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap().unwrap();
         assert_eq!(answer["status"], "actionable");
@@ -149,16 +119,9 @@ async fn the_same_resolution_is_told_to_its_opener_once() {
     let core = Arc::clone(host.core());
     let (slug, owner) = room(&host, quick()).await;
     let bob = join(&host, &slug).await;
-    core.execute(call(
-        Op::Ask,
-        &slug,
-        &owner,
-        json!({ "question": "Now?", "options": ["a", "b"] }),
-    ))
-    .await
-    .unwrap();
-    core.execute(call(Op::Choose, &slug, &bob, json!({ "choice": "a" }))).await.unwrap();
-    let wait = || core.wait(call(Op::Wait, &slug, &owner, json!({ "wait": 0 })));
+    act(&core, Op::Ask, &slug, &owner, json!({ "question": "Now?", "options": ["a", "b"] })).await;
+    act(&core, Op::Choose, &slug, &bob, json!({ "choice": "a" })).await;
+    let wait = || core.wait(call(Op::Wait, &slug, &owner, &json!({ "wait": 0 })));
     let first = wait().await.unwrap();
     assert_eq!(first["decision"]["status"], "resolved", "{first}");
     assert_eq!(wait().await.unwrap()["status"], "timeout");
@@ -171,15 +134,14 @@ async fn news_of_others_wake_and_own_acts_do_not() {
     let (slug, _owner) = room(&host, quick()).await;
     let (bob, eve) = (join(&host, &slug).await, join(&host, &slug).await);
     let head =
-        core.execute(call(Op::ReadRoom, &slug, &bob, json!({}))).await.unwrap()["current_through"]
-            .as_u64()
-            .unwrap();
-    let say =
-        |token: String| core.execute(call(Op::Discuss, &slug, &token, json!({ "body": "x" })));
-    let wait = || core.wait(call(Op::Wait, &slug, &bob, json!({ "wait": 0, "since": head })));
-    say(bob.clone()).await.unwrap();
+        act(&core, Op::ReadRoom, &slug, &bob, json!({})).await["current_through"].as_u64().unwrap();
+    let say = async |token: &str| {
+        act(&core, Op::Discuss, &slug, token, json!({ "body": "x" })).await;
+    };
+    let wait = || core.wait(call(Op::Wait, &slug, &bob, &json!({ "wait": 0, "since": head })));
+    say(&bob).await;
     assert_eq!(wait().await.unwrap()["status"], "timeout");
-    say(eve).await.unwrap();
+    say(&eve).await;
     let woken = wait().await.unwrap();
     assert_eq!(woken["status"], "activity", "{woken}");
     assert_eq!(woken["event"]["type"], "discussion.posted");

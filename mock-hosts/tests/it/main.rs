@@ -6,6 +6,7 @@
 mod app;
 mod basics;
 mod browser;
+mod chromium;
 mod codes;
 mod control;
 mod durability;
@@ -14,6 +15,7 @@ mod grp_durable;
 mod grp_faults;
 mod grp_lab;
 mod grp_openapi;
+mod grp_page;
 mod grp_push;
 mod grp_replay;
 mod grp_support;
