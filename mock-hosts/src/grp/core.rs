@@ -199,9 +199,13 @@ impl Core {
     /// # Errors
     /// [`StoreError`]: nothing is forgotten then.
     pub fn reset(&self) -> Result<(), StoreError> {
-        let mut rooms = self.rooms.write().unwrap_or_else(PoisonError::into_inner);
-        self.store.clear()?;
-        for cell in rooms.drain().map(|(_, cell)| cell) {
+        let gone: Vec<Arc<RoomCell>> = {
+            let mut rooms = self.rooms.write().unwrap_or_else(PoisonError::into_inner);
+            self.store.clear()?;
+            rooms.drain().map(|(_, cell)| cell).collect()
+        };
+        // Not under the lock of the list: whoever deletes a room holds its cell and wants that.
+        for cell in gone {
             *cell.lock() = None;
             cell.changed.send_modify(|n| *n += 1);
         }

@@ -182,7 +182,8 @@ impl Storage for Memory {
     }
 
     fn clear(&self) -> Result<(), StoreError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.tombstones.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Ok(())
     }
 }
@@ -363,7 +364,10 @@ impl Storage for Sqlite {
     fn clear(&self) -> Result<(), StoreError> {
         let mut db = self.db();
         let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        tx.execute_batch("DELETE FROM grp_rows; DELETE FROM grp_idempotency;")?;
+        tx.execute_batch(
+            "DELETE FROM grp_rows; DELETE FROM grp_idempotency; DELETE FROM grp_tombstones;
+             DELETE FROM grp_deliveries;",
+        )?;
         tx.commit()?;
         Ok(())
     }
