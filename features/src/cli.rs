@@ -152,7 +152,7 @@ struct RunArgs {
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Seed of names and keys; random when absent.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..1 << 53))]
     seed: Option<u64>,
     /// Run every scenario so many times.
     #[arg(long, value_name = "N", default_value_t = 1)]

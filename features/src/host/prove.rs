@@ -53,6 +53,14 @@ pub const BROKEN: &[Broken] = &[
         },
     },
     Broken {
+        name: "reads-to-anybody",
+        what: "shows closed rooms to strangers",
+        fault: || Fault {
+            when: When { method: Some("GET".to_owned()), ..When::default() },
+            ..Fault::new(Action::Lenient {})
+        },
+    },
+    Broken {
         name: "rewrites-history",
         what: "changes a date in its history",
         fault: || Fault::new(another_date()).on(Route::Events),

@@ -119,7 +119,8 @@ Feature: Mandates
       """
       {"grp": {"rooms": ["{url:den}"]}}
       """
-    And mia took a seat in "den"
+    When mia takes a seat in "den"
+    Then it succeeds
     When mia chooses "yes" in "den"
     Then it succeeds
 

@@ -23,7 +23,7 @@ struct Parts {
 fn collect(host: &HostInner, ex: &Exchange) -> Result<Parts, Refusal> {
     let room = host.room(&ex.target.first)?;
     let inner = lock(&room.inner);
-    inner.may_read(ex.agent_opt()?, Part::Inside, ex.now)?;
+    super::read::allowed(ex, &inner, Part::Inside)?;
     let records = super::read::shown(host, ex, &inner);
     let resource = inner.resource(host, ex.now, &records);
     let url = format!("{}/archive", host.room_url(&room.id));

@@ -18,7 +18,7 @@ fn live_at(status: &Value, now: u64) -> bool {
 pub(crate) fn list(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
     let room = host.room(&ex.target.first)?;
     let inner = lock(&room.inner);
-    inner.may_read(ex.agent_opt()?, Part::Inside, ex.now)?;
+    super::read::allowed(ex, &inner, Part::Inside)?;
     let statuses: Vec<&Value> = inner.statuses.values().filter(|s| live_at(s, ex.now)).collect();
     Ok(Answer::json(json!({ "statuses": statuses })))
 }
@@ -27,7 +27,7 @@ pub(crate) fn list(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
 pub(crate) fn read(host: &HostInner, ex: &Exchange) -> Result<Answer, Refusal> {
     let room = host.room(&ex.target.first)?;
     let inner = lock(&room.inner);
-    inner.may_read(ex.agent_opt()?, Part::Inside, ex.now)?;
+    super::read::allowed(ex, &inner, Part::Inside)?;
     let agent = AgentId::parse(&ex.target.second)
         .map_err(|e| Refusal::bad_request(format!("not an Agent ID: {e}")))?;
     match inner.statuses.get(&agent).filter(|s| live_at(s, ex.now)) {

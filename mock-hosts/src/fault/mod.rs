@@ -374,7 +374,7 @@ pub enum Action {
         #[serde(default = "one")]
         by: u64,
     },
-    /// The write is committed whatever the rules say.
+    /// A write is committed and a room is read, whatever the rules say and whoever asks.
     Lenient {},
 
     // --- the answer ---
