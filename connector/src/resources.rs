@@ -13,6 +13,9 @@ use crate::join::check_segment;
 use crate::store::RoomRow;
 use crate::views::{self, RoomViewOptions};
 
+/// How long a resource waits for the host's statuses.
+const STATUS_PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+
 const SCHEME: &str = "agent-protocols://";
 /// Most records that the timeline resource shows: the latest ones.
 const TIMELINE_ITEMS: usize = 100;
@@ -239,6 +242,14 @@ pub async fn read(core: &Arc<Core>, uri: &str) -> Result<Option<Value>, ToolErro
         })?,
         Target::Room { room_id, host, part } => {
             let row = find(core, &room_id, host.as_deref())?;
+            if matches!(part, Part::AgentStatus) {
+                // No stream tells of a status that was set before it was up. Where the host
+                // does not answer in time, what is remembered and unexpired is shown.
+                let asked = tokio::time::timeout(STATUS_PATIENCE, core.read_statuses(&row));
+                if !matches!(asked.await, Ok(Ok(()))) {
+                    tracing::debug!(room = %row.room_id, "statuses as remembered");
+                }
+            }
             room_part(core, &row, part)?
         }
     }))
