@@ -118,6 +118,18 @@ mod tests {
         for b in crate::host::prove::BROKEN {
             known(Kind::Host, b.name, &hosts);
         }
+        for d in mock_hosts::grp::Defect::ALL {
+            known(Kind::GrpHost, d.name(), &suite);
+        }
+    }
+
+    #[test]
+    fn what_parts_rest_from_mcp_shows_in_one_story_told_over_both() {
+        let kills = Kills::embedded().expect("parses");
+        let twins = "grp/surface/the-same-story-leaves-the-same-traces".to_owned();
+        for d in mock_hosts::grp::Defect::ALL.iter().filter(|d| d.parts_the_transports()) {
+            assert!(kills.by(Kind::GrpHost, d.name()).contains(&twins), "{}", d.name());
+        }
     }
 
     #[test]
