@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::signer::EventDraft;
 use crate::store::{RoomRow, StoredRecord, parse_json};
 use crate::sync::Received;
-use crate::write::{Attempt, Policy, Write, Written, enqueue};
+use crate::write::{Attempt, Write, Written, enqueue};
 
 /// What the agent asks for.
 pub struct JoinArgs {
@@ -254,19 +254,7 @@ impl Core {
         room: i64,
         payload: Value,
     ) -> Result<StoredRecord, ToolError> {
-        let write = Write {
-            room,
-            event_type: "room.join".to_owned(),
-            payload,
-            mentions: Vec::new(),
-            base: None,
-            policy: Policy::Hold,
-            latest: false,
-            mirror: Value::Null,
-            draft_kind: "event",
-            draft_id: None,
-        };
-        sent(self.write_event(session, write).await?)
+        sent(self.write_event(session, Write::membership(room, "room.join", payload)).await?)
     }
 
     /// Joins a room whose history is closed to us until we are in: the advertised head is

@@ -16,7 +16,7 @@ use crate::join::{JoinRequest, sent};
 use crate::session::Session;
 use crate::store::{RoomRow, StoredRecord, parse_json};
 use crate::sync::list_of;
-use crate::write::{Policy, Write};
+use crate::write::Write;
 
 impl Core {
     /// One page of a room's join requests, remembered as shown.
@@ -99,18 +99,7 @@ impl Core {
         if let Some(reason) = reason {
             payload["reason"] = json!(reason);
         }
-        let write = Write {
-            room: row.id,
-            event_type: "room.join.review".to_owned(),
-            payload,
-            mentions: Vec::new(),
-            base: None,
-            policy: Policy::Hold,
-            latest: false,
-            mirror: Value::Null,
-            draft_kind: "event",
-            draft_id: None,
-        };
+        let write = Write::membership(row.id, "room.join.review", payload);
         let record = sent(self.write_event(session, write).await?)?;
         self.store.write(|tx| {
             tx.execute(

@@ -76,6 +76,24 @@ pub struct Write {
     pub draft_id: Option<String>,
 }
 
+impl Write {
+    /// A membership event: anchored where the agent looked last, and never held.
+    pub fn membership(room: i64, event_type: &str, payload: Value) -> Self {
+        Write {
+            room,
+            event_type: event_type.to_owned(),
+            payload,
+            mentions: Vec::new(),
+            base: None,
+            policy: Policy::Hold,
+            latest: false,
+            mirror: Value::Null,
+            draft_kind: "event",
+            draft_id: None,
+        }
+    }
+}
+
 /// How a write ended.
 pub enum Written {
     /// Accepted and in the verified history.

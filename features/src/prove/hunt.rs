@@ -129,6 +129,11 @@ impl Matrix {
 
     /// Fills in which MUST scenarios of `cases` nothing was ever seen to make fail.
     pub fn find_idle(&mut self, ledger: &Ledger, kills: &Kills, cases: &[Case]) {
+        let mut kills = kills.clone();
+        if self.depth == Depth::Everything {
+            // What a complete hunt did not see again is no longer known of these suspects.
+            kills.note(self);
+        }
         let here: BTreeSet<&str> =
             self.rows.iter().flat_map(|r| &r.caught).map(|c| c.scenario.as_str()).collect();
         self.idle = kills
@@ -340,6 +345,13 @@ mod tests {
         m.find_idle(&ledger, &Kills::default(), &cases());
         assert_eq!(m.idle, ["f/a", "f/c"]);
         assert_eq!(m.exit(true), Exit::NotConformant);
+        // An older memory of the same suspect does not outlive a complete hunt.
+        let old = Kills::parse("[saboteur]\none = [\"f/a\"]\n").expect("parses");
+        m.find_idle(&ledger, &old, &cases());
+        assert_eq!(m.idle, ["f/a", "f/c"]);
+        m.depth = Depth::FirstCatch;
+        m.find_idle(&ledger, &old, &cases());
+        assert_eq!(m.idle, ["f/c"]);
     }
 
     #[tokio::test]

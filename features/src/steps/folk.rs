@@ -23,8 +23,13 @@ async fn asks_other(
     room: String,
 ) -> StepResult {
     let other = w.key(&other).agent_id().to_string();
+    asks(w, &peer, &text, &room, &[&other]).await
+}
+
+/// A message that mentions these.
+async fn asks(w: &mut World, peer: &str, text: &str, room: &str, mentions: &[&str]) -> StepResult {
     let payload = json!({ "content_type": "text/plain", "content": text });
-    w.peer_sends(&peer, &room, "message.create", payload, &[&other]).await.map(|_| ())
+    w.peer_sends(peer, room, "message.create", payload, mentions).await.map(|_| ())
 }
 
 #[when(regex = r#"^(\w+) asks (ada|bob|carol) and the agent "([^"]*)" in "([^"]*)"$"#)]
@@ -36,8 +41,7 @@ async fn asks_both(
     room: String,
 ) -> StepResult {
     let (other, agent) = (w.key(&other).agent_id().to_string(), w.agent_id());
-    let payload = json!({ "content_type": "text/plain", "content": text });
-    w.peer_sends(&peer, &room, "message.create", payload, &[&other, &agent]).await.map(|_| ())
+    asks(w, &peer, &text, &room, &[&other, &agent]).await
 }
 
 #[when(regex = r#"^(\w+) sends a "([^"]*)" to "([^"]*)"$"#)]

@@ -153,3 +153,19 @@ Feature: Resources
     Given ada opened the public room "twin" on "c" with the id of "lounge"
     And the agent opened "twin"
     Then reading resource "rooms/$(room lounge)" is refused
+
+  # A stream tells of changes only. That a resource also knows what was set before is our way.
+  @needs:resources @LC-R.rooms/{room_id}/agent-status @should @reference
+  Scenario: A status from before any stream is shown
+    Given ada opened the public room "late" on "c"
+    And bob joined "late"
+    And bob is "drafting" in "late"
+    And host "c" misbehaves
+      """
+      [[fault]]
+      when = { route = "live" }
+      action = { status = { code = 404 } }
+      """
+    And the agent is a speaker of "late"
+    When the agent reads resource "rooms/$(room late)/agent-status"
+    Then the resource lists {"agent_id": "$(agent bob)", "state": "drafting"}

@@ -37,11 +37,10 @@ async fn called(
     who: String,
     op: String,
     room: String,
-    _with: String,
+    with: String,
     step: &Step,
 ) -> StepResult {
-    let args = optional_json(w, step)?;
-    w.grp_call(&who, &op, &room, args, None).await?;
+    calls(w, who, op, room, with, step).await?;
     succeeded(w)
 }
 
